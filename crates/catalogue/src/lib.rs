@@ -1,0 +1,1 @@
+//! Models as data: context windows, prices, encodings, capabilities.

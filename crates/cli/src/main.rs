@@ -1,0 +1,3 @@
+//! The `contexture` command.
+
+fn main() {}

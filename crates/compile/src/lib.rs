@@ -1,0 +1,1 @@
+//! Items and contributions compiled into a provider payload under a token budget.

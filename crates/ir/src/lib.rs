@@ -1,0 +1,1 @@
+//! Items, parts, fragments and ids: the vocabulary every other Contexture crate shares.

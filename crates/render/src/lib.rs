@@ -1,0 +1,1 @@
+//! Fragments rendered to text: XML, Markdown, TOML, TOON, YAML, JSON.

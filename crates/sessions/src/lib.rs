@@ -1,0 +1,1 @@
+//! Session logs of agents, read into items and written back.

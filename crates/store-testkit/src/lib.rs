@@ -1,0 +1,1 @@
+//! The behaviours every conversation store must show, as one table.

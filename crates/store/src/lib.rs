@@ -1,0 +1,1 @@
+//! The conversation store: its contract, its functions, an in-memory backend.

@@ -1,0 +1,1 @@
+//! Counting tokens of text and media, exactly where a vocabulary is public.

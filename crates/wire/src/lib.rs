@@ -1,0 +1,1 @@
+//! Provider and UI message formats to items and back.
