@@ -1,1 +1,39 @@
-//! Items, parts, fragments and ids: the vocabulary every other Contexture crate shares.
+//! The vocabulary every other Contexture crate shares.
+//!
+//! An [`Item`] is one thing that happened in a conversation; its [`Part`]s are what it says. Shapes
+//! follow the Open Responses specification in snake_case; what this version does not know survives
+//! as JSON text ([`Raw`], [`Extra`]). A [`Transcript`] is a request or a response without a
+//! provider's accent.
+//!
+//! Not here: provider formats (`contexture-wire`), rendering (`contexture-render`), storage, clocks,
+//! randomness. Ids are made by callers.
+
+mod error;
+mod id;
+mod item;
+mod origin;
+mod part;
+mod raw;
+mod tool;
+mod transcript;
+mod ui_message;
+mod usage;
+
+pub use error::Error;
+pub use id::{
+    BranchName, CheckpointName, ContentHash, ConversationId, MessageId, NodeId, Owner, ResponseId,
+    RunId,
+};
+pub use item::{
+    Compaction, Extension, FunctionCall, FunctionCallOutput, Item, Message, Output, Reasoning,
+    Role, Status,
+};
+pub use origin::{Audience, Origin};
+pub use part::{ExtensionPart, FilePart, ImagePart, Part, TextPart};
+pub use raw::{Extra, Fields, Raw, quote};
+pub use tool::{FunctionTool, ProviderTool, ToolChoice, ToolDefinition};
+pub use transcript::{
+    FinishReason, ReasoningOptions, RequestOptions, ResponseFormat, ResponseInfo, Transcript,
+};
+pub use ui_message::{UiMessage, UiRole, text_part};
+pub use usage::Usage;

@@ -1,0 +1,121 @@
+//! What can be wrong with a JSON document that should be one of our values.
+//!
+//! An error names the place (`content[2].text`), what was expected there and what was found. It is
+//! built where the fault is seen and gains its path on the way out, one [`Error::at`] a level.
+
+use std::fmt;
+
+/// A JSON document that is not the value it should be.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// The text is not JSON.
+    #[error("{}: not JSON", At(path))]
+    Json {
+        /// Where, from the outermost value.
+        path: String,
+        /// The parser's own account.
+        #[source]
+        source: serde_json::Error,
+    },
+    /// A value has the wrong type or an unknown word.
+    #[error("{}: expected {expected}, found {found}", At(path))]
+    Unexpected {
+        /// Where, from the outermost value.
+        path: String,
+        /// What may stand there.
+        expected: &'static str,
+        /// A short rendering of what stands there.
+        found: String,
+    },
+    /// A required field is absent.
+    #[error("{}: missing field `{field}`", At(path))]
+    Missing {
+        /// Where, from the outermost value.
+        path: String,
+        /// The absent field.
+        field: &'static str,
+    },
+    /// A field that we read stands twice, so its meaning is open.
+    #[error("{}: field `{field}` stands twice", At(path))]
+    Duplicate {
+        /// Where, from the outermost value.
+        path: String,
+        /// The repeated field.
+        field: String,
+    },
+    /// A name or id breaks the rule for its kind.
+    #[error("{kind} {value:?}: {rule}")]
+    BadId {
+        /// What was to be named: `conversation id`, `branch name`, …
+        kind: &'static str,
+        /// The offending text, cut to 80 characters.
+        value: String,
+        /// The rule it breaks.
+        rule: &'static str,
+    },
+}
+
+impl Error {
+    pub(crate) fn unexpected(expected: &'static str, found: &str) -> Self {
+        Self::Unexpected {
+            path: String::new(),
+            expected,
+            found: excerpt(found, 60),
+        }
+    }
+
+    pub(crate) fn json(source: serde_json::Error) -> Self {
+        Self::Json {
+            path: String::new(),
+            source,
+        }
+    }
+
+    /// The same error, seen from one level further out: `segment` is a field name or `[index]`.
+    #[must_use]
+    pub fn at(mut self, segment: &str) -> Self {
+        if let Self::Json { path, .. }
+        | Self::Unexpected { path, .. }
+        | Self::Missing { path, .. }
+        | Self::Duplicate { path, .. } = &mut self
+        {
+            if path.is_empty() {
+                *path = segment.to_owned();
+            } else if path.starts_with('[') {
+                path.insert_str(0, segment);
+            } else {
+                *path = format!("{segment}.{path}");
+            }
+        }
+        self
+    }
+
+    /// The same error, seen from the array that holds the faulty element.
+    #[must_use]
+    pub fn at_index(self, index: usize) -> Self {
+        self.at(&format!("[{index}]"))
+    }
+}
+
+struct At<'a>(&'a str);
+
+impl fmt::Display for At<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.0.is_empty() {
+            f.write_str("the value")
+        } else {
+            write!(f, "`{}`", self.0)
+        }
+    }
+}
+
+/// The first `max` characters, with `…` where more follow.
+pub(crate) fn excerpt(text: &str, max: usize) -> String {
+    let mut chars = text.chars();
+    let mut out: String = chars.by_ref().take(max).collect();
+    if chars.next().is_some() {
+        out.push('…');
+    }
+    out
+}

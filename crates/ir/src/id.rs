@@ -1,0 +1,267 @@
+//! Names and ids.
+//!
+//! Binary ids are 16 bytes shown as 32 hexadecimal digits; people may type any unique prefix. Textual
+//! ids and names carry a rule that is checked once, when they are made, so that no store, path or
+//! terminal has to guard itself again.
+
+use std::fmt;
+use std::str::FromStr;
+
+use crate::error::{Error, excerpt};
+
+macro_rules! binary_id {
+    ($(#[$doc:meta])* $name:ident, $kind:literal) => {
+        $(#[$doc])*
+        #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+        pub struct $name([u8; 16]);
+
+        impl $name {
+            /// Wraps 16 bytes.
+            #[must_use]
+            pub const fn from_bytes(bytes: [u8; 16]) -> Self {
+                Self(bytes)
+            }
+
+            /// The 16 bytes.
+            #[must_use]
+            pub const fn as_bytes(&self) -> &[u8; 16] {
+                &self.0
+            }
+
+            /// The first 16 bytes of BLAKE3 over the parts, each preceded by its length, so that no
+            /// two lists of parts run together.
+            #[must_use]
+            pub fn derive(domain: &str, parts: &[&[u8]]) -> Self {
+                Self(digest(domain, parts))
+            }
+        }
+
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+            }
+        }
+
+        impl fmt::Debug for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                fmt::Display::fmt(self, f)
+            }
+        }
+
+        impl FromStr for $name {
+            type Err = Error;
+
+            fn from_str(text: &str) -> Result<Self, Error> {
+                parse_hex(text).map(Self).ok_or_else(|| Error::BadId {
+                    kind: $kind,
+                    value: excerpt(text, 80),
+                    rule: "expected 32 hexadecimal digits",
+                })
+            }
+        }
+    };
+}
+
+binary_id! {
+    /// One node of a conversation's tree.
+    NodeId, "node id"
+}
+binary_id! {
+    /// The content of some bytes: the first 16 bytes of their BLAKE3 hash.
+    ContentHash, "content hash"
+}
+binary_id! {
+    /// One model call.
+    ResponseId, "response id"
+}
+binary_id! {
+    /// One execution.
+    RunId, "run id"
+}
+
+impl ContentHash {
+    /// The hash of `bytes`.
+    #[must_use]
+    pub fn of(bytes: &[u8]) -> Self {
+        Self(truncate(blake3::hash(bytes)))
+    }
+}
+
+fn digest(domain: &str, parts: &[&[u8]]) -> [u8; 16] {
+    let mut hasher = blake3::Hasher::new();
+    for part in std::iter::once(&domain.as_bytes()).chain(parts) {
+        hasher.update(&(part.len() as u64).to_le_bytes());
+        hasher.update(part);
+    }
+    truncate(hasher.finalize())
+}
+
+fn truncate(hash: blake3::Hash) -> [u8; 16] {
+    let mut out = [0; 16];
+    out.iter_mut()
+        .zip(hash.as_bytes())
+        .for_each(|(to, from)| *to = *from);
+    out
+}
+
+fn parse_hex(text: &str) -> Option<[u8; 16]> {
+    if text.len() != 32 {
+        return None;
+    }
+    let mut out = [0; 16];
+    for (byte, pair) in out.iter_mut().zip(text.as_bytes().chunks_exact(2)) {
+        let mut digits = pair.iter().map(|digit| char::from(*digit).to_digit(16));
+        let (high, low) = (digits.next()??, digits.next()??);
+        *byte = u8::try_from(high * 16 + low).ok()?;
+    }
+    Some(out)
+}
+
+macro_rules! text_id {
+    ($(#[$doc:meta])* $name:ident, $kind:literal, $max:literal, $allowed:expr, $rule:literal) => {
+        $(#[$doc])*
+        #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+        pub struct $name(Box<str>);
+
+        impl $name {
+            /// The longest allowed text, in bytes.
+            pub const MAX_BYTES: usize = $max;
+
+            /// Checks the rule.
+            pub fn new(text: impl AsRef<str>) -> Result<Self, Error> {
+                let text = text.as_ref();
+                let allowed: fn(char) -> bool = $allowed;
+                if text.is_empty() || text.len() > $max || !text.chars().all(allowed) {
+                    return Err(Error::BadId { kind: $kind, value: excerpt(text, 80), rule: $rule });
+                }
+                Ok(Self(text.into()))
+            }
+
+            /// The text.
+            #[must_use]
+            pub fn as_str(&self) -> &str {
+                &self.0
+            }
+        }
+
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.pad(&self.0)
+            }
+        }
+
+        impl fmt::Debug for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                fmt::Debug::fmt(&self.0, f)
+            }
+        }
+
+        impl FromStr for $name {
+            type Err = Error;
+
+            fn from_str(text: &str) -> Result<Self, Error> {
+                Self::new(text)
+            }
+        }
+
+        impl AsRef<str> for $name {
+            fn as_ref(&self) -> &str {
+                &self.0
+            }
+        }
+
+        impl serde::Serialize for $name {
+            fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+                serializer.serialize_str(&self.0)
+            }
+        }
+    };
+}
+
+const fn plain(c: char) -> bool {
+    c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | ':' | '-')
+}
+
+text_id! {
+    /// A conversation, unique within its owner.
+    ConversationId, "conversation id", 128, plain,
+    "expected 1 to 128 of the characters A-Z a-z 0-9 . _ : -"
+}
+text_id! {
+    /// The isolation boundary: an opaque path such as `tenant/owner`, compared byte by byte.
+    Owner, "owner", 256, |c| plain(c) || matches!(c, '/' | '@' | '+'),
+    "expected 1 to 256 of the characters A-Z a-z 0-9 . _ : - / @ +"
+}
+text_id! {
+    /// A branch, unique within its conversation.
+    BranchName, "branch name", 255, |c| plain(c) || c == '/',
+    "expected 1 to 255 of the characters A-Z a-z 0-9 . _ : - /"
+}
+text_id! {
+    /// A checkpoint, unique within its conversation.
+    CheckpointName, "checkpoint name", 255, |c| !c.is_control(),
+    "expected 1 to 255 bytes without control characters"
+}
+text_id! {
+    /// A message: the nodes that fold into one UI message. Unique on a path.
+    MessageId, "message id", 255, |c| !c.is_control(),
+    "expected 1 to 255 bytes without control characters"
+}
+
+impl BranchName {
+    /// The branch every conversation starts with.
+    #[must_use]
+    pub fn main() -> Self {
+        Self("main".into())
+    }
+}
+
+impl Owner {
+    /// The owner of a single-user installation.
+    #[must_use]
+    pub fn local() -> Self {
+        Self("local".into())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hexadecimal_both_ways() {
+        let id = NodeId::derive("test", &[b"a"]);
+        assert_eq!(id.to_string().parse::<NodeId>().unwrap(), id);
+        for bad in [
+            "",
+            "7c1e",
+            "zz000000000000000000000000000000",
+            "é00000000000000000000000000000",
+        ] {
+            assert!(bad.parse::<NodeId>().is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn derived_ids_keep_their_parts_apart() {
+        assert_ne!(
+            NodeId::derive("t", &[b"ab", b"c"]),
+            NodeId::derive("t", &[b"a", b"bc"])
+        );
+        assert_ne!(NodeId::derive("t", &[b"a"]), NodeId::derive("u", &[b"a"]));
+    }
+
+    #[test]
+    fn names_obey_their_rule() {
+        for good in ["a", "support-42", "A.b_c:d"] {
+            assert_eq!(ConversationId::new(good).unwrap().as_str(), good);
+        }
+        let long = "x".repeat(129);
+        for bad in ["", "a b", "../x", "a/b", "a\0", "ä", long.as_str()] {
+            assert!(ConversationId::new(bad).is_err(), "{bad:?}");
+        }
+        assert!(Owner::new("acme/ada@example.org").is_ok());
+        assert!(CheckpointName::new("before the refund").is_ok());
+        assert!(CheckpointName::new("a\nb").is_err());
+    }
+}

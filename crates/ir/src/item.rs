@@ -1,0 +1,665 @@
+//! Items: the things that happen in a conversation.
+//!
+//! An item reaches its final form once. [`Item::parse`] and [`Item::to_json`] are inverse up to key
+//! order and white space; an [`Extension`] is kept byte for byte. Stores keep the bytes they were
+//! given and never write an item anew.
+//!
+//! What is not checked here: whether calls and outputs pair, whether roles alternate. Any list of
+//! items is a history; making one fit for a provider is repair, at lowering.
+
+use serde::de::{Deserialize, Deserializer};
+use serde::ser::{Serialize, SerializeMap, Serializer};
+use serde_json::value::RawValue;
+
+use crate::error::Error;
+use crate::part::Part;
+use crate::raw::{Extra, Fields, Raw};
+
+/// One thing that happened.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Item {
+    /// Somebody said something.
+    Message(Message),
+    /// The model asked for a function to be run.
+    FunctionCall(FunctionCall),
+    /// What the function gave back.
+    FunctionCallOutput(FunctionCallOutput),
+    /// The model thought.
+    Reasoning(Reasoning),
+    /// Something that stands for earlier items.
+    Compaction(Compaction),
+    /// Anything else: `slug:type`, or a type this version does not know; kept whole.
+    Extension(Extension),
+}
+
+/// Who says a message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Role {
+    /// The person.
+    User,
+    /// The model.
+    Assistant,
+    /// The host, older name.
+    System,
+    /// The host, newer name.
+    Developer,
+}
+
+impl Role {
+    /// The word on the wire.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::User => "user",
+            Self::Assistant => "assistant",
+            Self::System => "system",
+            Self::Developer => "developer",
+        }
+    }
+
+    /// Reads the word on the wire.
+    #[must_use]
+    pub fn from_wire(word: &str) -> Option<Self> {
+        Some(match word {
+            "user" => Self::User,
+            "assistant" => Self::Assistant,
+            "system" => Self::System,
+            "developer" => Self::Developer,
+            _ => return None,
+        })
+    }
+
+    /// Whether this is the host speaking.
+    #[must_use]
+    pub const fn is_instruction(self) -> bool {
+        matches!(self, Self::System | Self::Developer)
+    }
+}
+
+/// How far an item got.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Status {
+    /// Still being made.
+    InProgress,
+    /// Whole.
+    Completed,
+    /// Cut off.
+    Incomplete,
+    /// Ended in an error; our extension of the specification.
+    Failed,
+}
+
+impl Status {
+    /// The word on the wire.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::InProgress => "in_progress",
+            Self::Completed => "completed",
+            Self::Incomplete => "incomplete",
+            Self::Failed => "failed",
+        }
+    }
+
+    fn from_wire(word: &str) -> Option<Self> {
+        Some(match word {
+            "in_progress" => Self::InProgress,
+            "completed" => Self::Completed,
+            "incomplete" => Self::Incomplete,
+            "failed" => Self::Failed,
+            _ => return None,
+        })
+    }
+}
+
+/// Somebody said something.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Message {
+    /// The provider's id.
+    pub id: Option<String>,
+    /// Who says it.
+    pub role: Role,
+    /// How far it got; absent means whole.
+    pub status: Option<Status>,
+    /// What is said, in order. A bare string on the wire is read as one text part.
+    pub content: Vec<Part>,
+    /// Other fields.
+    pub extra: Extra,
+}
+
+/// The model asked for a function to be run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FunctionCall {
+    /// The provider's id of the item.
+    pub id: Option<String>,
+    /// The id by which the output answers. Not unique, not even within one conversation.
+    pub call_id: String,
+    /// The function's name.
+    pub name: String,
+    /// The arguments as the model wrote them: JSON text, or what was to become it.
+    pub arguments: String,
+    /// How far it got; absent means whole.
+    pub status: Option<Status>,
+    /// Other fields.
+    pub extra: Extra,
+}
+
+/// What the function gave back.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FunctionCallOutput {
+    /// The provider's id of the item.
+    pub id: Option<String>,
+    /// The id of the call it answers.
+    pub call_id: String,
+    /// The output.
+    pub output: Output,
+    /// Whether the function failed; absent means it did not. Our field: two providers carry it, the
+    /// specification does not.
+    pub is_error: Option<bool>,
+    /// How far it got; absent means whole.
+    pub status: Option<Status>,
+    /// Other fields.
+    pub extra: Extra,
+}
+
+/// A function's output: text, or parts where it holds pictures or files.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Output {
+    /// Text.
+    Text(String),
+    /// Parts, in order.
+    Parts(Vec<Part>),
+}
+
+/// The model thought.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Reasoning {
+    /// The provider's id.
+    pub id: Option<String>,
+    /// Summaries shown instead of the thoughts.
+    pub summary: Vec<Part>,
+    /// The thoughts, where the provider shows them.
+    pub content: Option<Vec<Part>>,
+    /// The thoughts, where it does not: opaque, for the same provider only.
+    pub encrypted_content: Option<String>,
+    /// A signature over the content: opaque, for the same provider only.
+    pub signature: Option<String>,
+    /// Whose opaque fields these are: `anthropic-claude-v1`, `openai-responses-v1`,
+    /// `google-gemini-v1`, or another's.
+    pub format: Option<String>,
+    /// How far it got; absent means whole.
+    pub status: Option<Status>,
+    /// Other fields.
+    pub extra: Extra,
+}
+
+/// Something that stands for earlier items.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Compaction {
+    /// The provider's id.
+    pub id: Option<String>,
+    /// The text that stands for them, for every target.
+    pub summary: Vec<Part>,
+    /// A provider's opaque form, for the same provider only.
+    pub encrypted_content: Option<String>,
+    /// Whose opaque form this is, as in [`Reasoning::format`].
+    pub format: Option<String>,
+    /// Other fields.
+    pub extra: Extra,
+}
+
+/// Anything else, kept whole.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Extension {
+    /// Its `type`: `slug:type`, or a bare word of a newer specification.
+    pub kind: String,
+    /// Its `id`, if it has one that is a string.
+    pub id: Option<String>,
+    /// The whole object, byte for byte.
+    pub raw: Raw,
+}
+
+impl Item {
+    /// Reads one item; camelCase names of known fields are accepted, an absent `type` with a `role`
+    /// means a message.
+    pub fn parse(text: &str) -> Result<Self, Error> {
+        let mut fields = Fields::parse(text)?;
+        let kind = match fields.take_string(&["type"])? {
+            Some(kind) => kind,
+            None if fields.get(&["role"]).is_some() => "message".to_owned(),
+            None => {
+                return Err(Error::Missing {
+                    path: String::new(),
+                    field: "type",
+                });
+            }
+        };
+        match kind.as_str() {
+            "message" => Message::read(fields).map(Self::Message),
+            "function_call" => FunctionCall::read(fields).map(Self::FunctionCall),
+            "function_call_output" => {
+                FunctionCallOutput::read(fields).map(Self::FunctionCallOutput)
+            }
+            "reasoning" => Reasoning::read(fields).map(Self::Reasoning),
+            "compaction" => Compaction::read(fields).map(Self::Compaction),
+            _ => {
+                let id = fields
+                    .get(&["id"])
+                    .and_then(|id| serde_json::from_str(id.get()).ok());
+                Ok(Self::Extension(Extension {
+                    kind,
+                    id,
+                    raw: Raw::parse(text)?,
+                }))
+            }
+        }
+    }
+
+    /// Reads a JSON array of items.
+    pub fn parse_all(text: &str) -> Result<Vec<Self>, Error> {
+        let items: Vec<&RawValue> =
+            serde_json::from_str(text).map_err(|_| Error::unexpected("an array of items", text))?;
+        let read = |(index, item): (usize, &&RawValue)| {
+            Self::parse(item.get()).map_err(|error| error.at_index(index))
+        };
+        items.iter().enumerate().map(read).collect()
+    }
+
+    /// The item as JSON, snake_case, fields in the specification's order.
+    #[must_use]
+    pub fn to_json(&self) -> String {
+        let json = serde_json::to_string(self);
+        debug_assert!(json.is_ok(), "items have string keys only");
+        json.unwrap_or_default()
+    }
+
+    /// The `type` on the wire.
+    #[must_use]
+    pub fn kind(&self) -> &str {
+        match self {
+            Self::Message(_) => "message",
+            Self::FunctionCall(_) => "function_call",
+            Self::FunctionCallOutput(_) => "function_call_output",
+            Self::Reasoning(_) => "reasoning",
+            Self::Compaction(_) => "compaction",
+            Self::Extension(extension) => &extension.kind,
+        }
+    }
+
+    /// The provider's id of the item, if it has one.
+    #[must_use]
+    pub fn id(&self) -> Option<&str> {
+        match self {
+            Self::Message(item) => item.id.as_deref(),
+            Self::FunctionCall(item) => item.id.as_deref(),
+            Self::FunctionCallOutput(item) => item.id.as_deref(),
+            Self::Reasoning(item) => item.id.as_deref(),
+            Self::Compaction(item) => item.id.as_deref(),
+            Self::Extension(item) => item.id.as_deref(),
+        }
+    }
+
+    /// The role, of a message.
+    #[must_use]
+    pub fn role(&self) -> Option<Role> {
+        match self {
+            Self::Message(message) => Some(message.role),
+            _ => None,
+        }
+    }
+
+    /// The fields no typed field claimed; `None` for an extension, which is kept whole.
+    #[must_use]
+    pub fn extra(&self) -> Option<&Extra> {
+        match self {
+            Self::Message(item) => Some(&item.extra),
+            Self::FunctionCall(item) => Some(&item.extra),
+            Self::FunctionCallOutput(item) => Some(&item.extra),
+            Self::Reasoning(item) => Some(&item.extra),
+            Self::Compaction(item) => Some(&item.extra),
+            Self::Extension(_) => None,
+        }
+    }
+
+    /// As [`Item::extra`], to change them.
+    pub fn extra_mut(&mut self) -> Option<&mut Extra> {
+        match self {
+            Self::Message(item) => Some(&mut item.extra),
+            Self::FunctionCall(item) => Some(&mut item.extra),
+            Self::FunctionCallOutput(item) => Some(&mut item.extra),
+            Self::Reasoning(item) => Some(&mut item.extra),
+            Self::Compaction(item) => Some(&mut item.extra),
+            Self::Extension(_) => None,
+        }
+    }
+
+    /// Whether the model's side of the conversation produced it: its messages, calls and thoughts.
+    #[must_use]
+    pub fn is_model_output(&self) -> bool {
+        match self {
+            Self::Message(message) => message.role == Role::Assistant,
+            Self::FunctionCall(_) | Self::Reasoning(_) => true,
+            Self::FunctionCallOutput(_) | Self::Compaction(_) | Self::Extension(_) => false,
+        }
+    }
+
+    /// The texts of the item, joined by line feeds: what search indexes and titles show.
+    #[must_use]
+    pub fn text(&self) -> String {
+        let join = |parts: &[Part]| {
+            parts
+                .iter()
+                .filter_map(Part::as_text)
+                .collect::<Vec<_>>()
+                .join("\n")
+        };
+        match self {
+            Self::Message(message) => join(&message.content),
+            Self::FunctionCall(call) => format!("{} {}", call.name, call.arguments),
+            Self::FunctionCallOutput(output) => match &output.output {
+                Output::Text(text) => text.clone(),
+                Output::Parts(parts) => join(parts),
+            },
+            Self::Reasoning(item) => join(
+                item.content
+                    .as_deref()
+                    .filter(|c| !c.is_empty())
+                    .unwrap_or(&item.summary),
+            ),
+            Self::Compaction(item) => join(&item.summary),
+            Self::Extension(_) => String::new(),
+        }
+    }
+}
+
+impl Message {
+    /// A whole message without an id.
+    #[must_use]
+    pub fn new(role: Role, content: Vec<Part>) -> Self {
+        Self {
+            id: None,
+            role,
+            status: None,
+            content,
+            extra: Extra::new(),
+        }
+    }
+
+    /// A whole message of one text part: output text from the assistant, input text otherwise.
+    #[must_use]
+    pub fn text(role: Role, text: impl Into<String>) -> Self {
+        Self::new(role, vec![text_for(role, text.into())])
+    }
+
+    fn read(mut fields: Fields<'_>) -> Result<Self, Error> {
+        let id = fields.take_string(&["id"])?;
+        let word = fields.need_string(&["role"])?;
+        let role = Role::from_wire(&word).ok_or_else(|| {
+            Error::unexpected("`user`, `assistant`, `system` or `developer`", &word).at("role")
+        })?;
+        let status = read_status(&mut fields)?;
+        let content = match fields.take_present(&["content"])? {
+            None => Vec::new(),
+            Some(value) => read_content(role, value.get()).map_err(|error| error.at("content"))?,
+        };
+        Ok(Self {
+            id,
+            role,
+            status,
+            content,
+            extra: fields.rest(),
+        })
+    }
+}
+
+impl FunctionCall {
+    /// A whole call without an id of its own.
+    #[must_use]
+    pub fn new(
+        call_id: impl Into<String>,
+        name: impl Into<String>,
+        arguments: impl Into<String>,
+    ) -> Self {
+        Self {
+            id: None,
+            call_id: call_id.into(),
+            name: name.into(),
+            arguments: arguments.into(),
+            status: None,
+            extra: Extra::new(),
+        }
+    }
+
+    fn read(mut fields: Fields<'_>) -> Result<Self, Error> {
+        Ok(Self {
+            id: fields.take_string(&["id"])?,
+            call_id: fields.need_string(&["call_id", "callId"])?,
+            name: fields.need_string(&["name"])?,
+            arguments: fields.need_string(&["arguments"])?,
+            status: read_status(&mut fields)?,
+            extra: fields.rest(),
+        })
+    }
+}
+
+impl FunctionCallOutput {
+    /// A whole output without an id of its own.
+    #[must_use]
+    pub fn new(call_id: impl Into<String>, output: Output) -> Self {
+        Self {
+            id: None,
+            call_id: call_id.into(),
+            output,
+            is_error: None,
+            status: None,
+            extra: Extra::new(),
+        }
+    }
+
+    fn read(mut fields: Fields<'_>) -> Result<Self, Error> {
+        let id = fields.take_string(&["id"])?;
+        let call_id = fields.need_string(&["call_id", "callId"])?;
+        let output = match fields.take_present(&["output"])? {
+            None => {
+                return Err(Error::Missing {
+                    path: String::new(),
+                    field: "output",
+                });
+            }
+            Some(value) if value.get().starts_with('"') => Output::Text(
+                serde_json::from_str(value.get())
+                    .map_err(|error| Error::json(error).at("output"))?,
+            ),
+            Some(value) => {
+                Output::Parts(Part::parse_all(value.get()).map_err(|error| error.at("output"))?)
+            }
+        };
+        Ok(Self {
+            id,
+            call_id,
+            output,
+            is_error: fields.take_as(&["is_error", "isError"], "a boolean")?,
+            status: read_status(&mut fields)?,
+            extra: fields.rest(),
+        })
+    }
+}
+
+impl Reasoning {
+    fn read(mut fields: Fields<'_>) -> Result<Self, Error> {
+        Ok(Self {
+            id: fields.take_string(&["id"])?,
+            summary: read_parts(&mut fields, "summary")?.unwrap_or_default(),
+            content: read_parts(&mut fields, "content")?,
+            encrypted_content: fields.take_string(&["encrypted_content", "encryptedContent"])?,
+            signature: fields.take_string(&["signature"])?,
+            format: fields.take_string(&["format"])?,
+            status: read_status(&mut fields)?,
+            extra: fields.rest(),
+        })
+    }
+}
+
+impl Compaction {
+    fn read(mut fields: Fields<'_>) -> Result<Self, Error> {
+        Ok(Self {
+            id: fields.take_string(&["id"])?,
+            summary: read_parts(&mut fields, "summary")?.unwrap_or_default(),
+            encrypted_content: fields.take_string(&["encrypted_content", "encryptedContent"])?,
+            format: fields.take_string(&["format"])?,
+            extra: fields.rest(),
+        })
+    }
+}
+
+fn text_for(role: Role, text: String) -> Part {
+    if role == Role::Assistant {
+        Part::output_text(text)
+    } else {
+        Part::input_text(text)
+    }
+}
+
+fn read_content(role: Role, text: &str) -> Result<Vec<Part>, Error> {
+    if text.starts_with('"') {
+        return Ok(vec![text_for(
+            role,
+            serde_json::from_str(text).map_err(Error::json)?,
+        )]);
+    }
+    Part::parse_all(text)
+}
+
+fn read_parts(fields: &mut Fields<'_>, name: &'static str) -> Result<Option<Vec<Part>>, Error> {
+    let Some(value) = fields.take_present(&[name])? else {
+        return Ok(None);
+    };
+    Part::parse_all(value.get())
+        .map(Some)
+        .map_err(|error| error.at(name))
+}
+
+/// A status word we do not know stays among the extra fields.
+fn read_status(fields: &mut Fields<'_>) -> Result<Option<Status>, Error> {
+    let known = |value: &RawValue| {
+        serde_json::from_str::<&str>(value.get())
+            .is_ok_and(|word| Status::from_wire(word).is_some())
+    };
+    if !fields.get(&["status"]).is_some_and(known) {
+        return Ok(None);
+    }
+    Ok(fields
+        .take_string(&["status"])?
+        .as_deref()
+        .and_then(Status::from_wire))
+}
+
+impl Serialize for Item {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        if let Self::Extension(item) = self {
+            return item.raw.serialize(serializer);
+        }
+        let mut map = serializer.serialize_map(None)?;
+        map.serialize_entry("type", self.kind())?;
+        if let Some(id) = self.id() {
+            map.serialize_entry("id", id)?;
+        }
+        self.write_fields(&mut map)?;
+        if let Some(extra) = self.extra() {
+            extra.write(&mut map)?;
+        }
+        map.end()
+    }
+}
+
+impl Item {
+    fn write_fields<M: SerializeMap>(&self, map: &mut M) -> Result<(), M::Error> {
+        match self {
+            Self::Message(item) => {
+                map.serialize_entry("role", item.role.as_str())?;
+                status(map, item.status)?;
+                map.serialize_entry("content", &item.content)
+            }
+            Self::FunctionCall(item) => {
+                map.serialize_entry("call_id", &item.call_id)?;
+                map.serialize_entry("name", &item.name)?;
+                map.serialize_entry("arguments", &item.arguments)?;
+                status(map, item.status)
+            }
+            Self::FunctionCallOutput(item) => {
+                map.serialize_entry("call_id", &item.call_id)?;
+                match &item.output {
+                    Output::Text(text) => map.serialize_entry("output", text)?,
+                    Output::Parts(parts) => map.serialize_entry("output", parts)?,
+                }
+                entry(map, "is_error", item.is_error.as_ref())?;
+                status(map, item.status)
+            }
+            Self::Reasoning(item) => {
+                map.serialize_entry("summary", &item.summary)?;
+                entry(map, "content", item.content.as_ref())?;
+                entry(map, "encrypted_content", item.encrypted_content.as_ref())?;
+                entry(map, "signature", item.signature.as_ref())?;
+                entry(map, "format", item.format.as_ref())?;
+                status(map, item.status)
+            }
+            Self::Compaction(item) => {
+                if !item.summary.is_empty() {
+                    map.serialize_entry("summary", &item.summary)?;
+                }
+                entry(map, "encrypted_content", item.encrypted_content.as_ref())?;
+                entry(map, "format", item.format.as_ref())
+            }
+            Self::Extension(_) => Ok(()),
+        }
+    }
+}
+
+fn status<M: SerializeMap>(map: &mut M, status: Option<Status>) -> Result<(), M::Error> {
+    entry(map, "status", status.map(Status::as_str).as_ref())
+}
+
+fn entry<M: SerializeMap, T: Serialize + ?Sized>(
+    map: &mut M,
+    key: &str,
+    value: Option<&T>,
+) -> Result<(), M::Error> {
+    value.map_or(Ok(()), |value| map.serialize_entry(key, value))
+}
+
+impl<'de> Deserialize<'de> for Item {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let raw = Box::<RawValue>::deserialize(deserializer)?;
+        Self::parse(raw.get()).map_err(serde::de::Error::custom)
+    }
+}
+
+impl From<Message> for Item {
+    fn from(item: Message) -> Self {
+        Self::Message(item)
+    }
+}
+
+impl From<FunctionCall> for Item {
+    fn from(item: FunctionCall) -> Self {
+        Self::FunctionCall(item)
+    }
+}
+
+impl From<FunctionCallOutput> for Item {
+    fn from(item: FunctionCallOutput) -> Self {
+        Self::FunctionCallOutput(item)
+    }
+}
+
+impl From<Reasoning> for Item {
+    fn from(item: Reasoning) -> Self {
+        Self::Reasoning(item)
+    }
+}
+
+impl From<Compaction> for Item {
+    fn from(item: Compaction) -> Self {
+        Self::Compaction(item)
+    }
+}
