@@ -1,0 +1,126 @@
+//! Whole documents in and out: what `convert` does.
+//!
+//! Lifting detects whether a text is a request, a response or a bare array of messages. Lowering
+//! writes the same kind of document. Nothing is repaired on the way: a history that does not pair is
+//! written as it is, see [`crate::repair`].
+
+use contexture_ir::Transcript;
+
+use crate::entry::{entries, runs};
+use crate::error::WireError;
+use crate::format::{Format, Kind};
+use crate::loss::{Loss, LossKind, Losses};
+use crate::lower::{Dialect, envelope, lower_run};
+use crate::{anthropic, gemini, items, openai_chat, openai_responses, ui};
+
+/// A document read.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Lifted {
+    /// What it was.
+    pub kind: Kind,
+    /// What it says.
+    pub transcript: Transcript,
+    /// What could not be kept.
+    pub losses: Vec<Loss>,
+}
+
+/// A document written.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Lowered {
+    /// The JSON text.
+    pub json: String,
+    /// What could not be said.
+    pub losses: Vec<Loss>,
+}
+
+/// Reads a request body, a response body or a bare array of messages.
+///
+/// # Errors
+/// [`WireError::NotJson`], [`WireError::WrongShape`] or [`WireError::Invalid`]; for UI messages also
+/// [`WireError::InvalidUi`].
+pub fn lift(format: Format, text: &str) -> Result<Lifted, WireError> {
+    check_json(text)?;
+    match format {
+        Format::OpenAiChat => openai_chat::lift(text),
+        Format::OpenAiResponses => openai_responses::lift(text),
+        Format::Anthropic => anthropic::lift(text),
+        Format::Gemini => gemini::lift(text),
+        Format::Ui => ui::lift(text),
+        Format::Items => items::lift(text),
+    }
+}
+
+/// Writes a document of the given kind.
+#[must_use]
+pub fn lower(dialect: &Dialect, kind: Kind, transcript: &Transcript) -> Lowered {
+    match (dialect.format, kind) {
+        (Format::Ui, _) => ui::lower(kind, transcript),
+        (Format::Items, _) => items::lower(kind, transcript),
+        (Format::OpenAiChat, Kind::Response) => openai_chat::lower_response(transcript),
+        (Format::OpenAiResponses, Kind::Response) => openai_responses::lower_response(transcript),
+        (Format::Anthropic, Kind::Response) => anthropic::lower_response(transcript),
+        (Format::Gemini, Kind::Response) => gemini::lower_response(transcript),
+        (_, Kind::Request | Kind::Messages) => lower_request(dialect, kind, transcript),
+    }
+}
+
+fn lower_request(dialect: &Dialect, kind: Kind, transcript: &Transcript) -> Lowered {
+    let mut frame = envelope(dialect, transcript);
+    let mut losses = std::mem::take(&mut frame.losses);
+    if kind == Kind::Messages {
+        if frame.lead.is_empty() && !transcript.instructions.is_empty() {
+            let why = "a bare array of messages has no place for instructions in this format";
+            losses.push(Loss {
+                path: "instructions".to_owned(),
+                what: LossKind::Item,
+                why: why.into(),
+            });
+        }
+        frame.before = "[".to_owned();
+        frame.after = "]".to_owned();
+    }
+    let entries = entries(&transcript.items);
+    let mut chunks = Vec::new();
+    for run in runs(&entries) {
+        let chunk = lower_run(dialect, &run);
+        losses.extend(chunk.losses.into_iter().map(|loss| rebase(loss, run.start)));
+        chunks.push(chunk.json);
+    }
+    Lowered {
+        json: frame.assemble(chunks.iter().map(String::as_str)),
+        losses,
+    }
+}
+
+/// A chunk's loss, whose path begins with an index within the run, placed among all items.
+#[must_use]
+pub fn rebase(mut loss: Loss, start: usize) -> Loss {
+    let index = loss
+        .path
+        .strip_prefix('[')
+        .and_then(|rest| rest.split_once(']'));
+    if let Some((index, rest)) = index
+        && let Ok(index) = index.parse::<usize>()
+    {
+        loss.path = format!("items[{}]{rest}", start + index);
+    }
+    loss
+}
+
+fn check_json(text: &str) -> Result<(), WireError> {
+    match serde_json::from_str::<serde::de::IgnoredAny>(text) {
+        Ok(_) => Ok(()),
+        Err(source) => Err(WireError::NotJson {
+            line: source.line(),
+            column: source.column(),
+            source,
+        }),
+    }
+}
+
+/// Losses as a list, for formats that collect them while walking.
+impl From<Losses> for Vec<Loss> {
+    fn from(losses: Losses) -> Self {
+        losses.into_vec()
+    }
+}

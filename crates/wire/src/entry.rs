@@ -1,0 +1,169 @@
+//! Items beside their neighbours: which side speaks, which call an output answers.
+//!
+//! Providers see a history as turns of two sides. A [`Run`] is the longest stretch of one side; it is
+//! the unit of lowering, and what it lowers to depends on nothing outside it, so that it can be
+//! cached. Calls pair with the nearest following output of the same id that is still free, because
+//! call ids repeat within real sessions.
+
+use std::collections::BTreeMap;
+
+use contexture_ir::{Item, Role};
+
+/// An item with what its neighbours say about it.
+#[derive(Clone, Copy, Debug)]
+pub struct Entry<'a> {
+    /// The item.
+    pub item: &'a Item,
+    /// For an output: the name of the function it answers, if the call is known.
+    pub function: Option<&'a str>,
+    /// The call id to write instead of the item's own, where ids were made unique.
+    pub call_id: Option<&'a str>,
+}
+
+impl<'a> Entry<'a> {
+    /// An item without neighbours.
+    #[must_use]
+    pub const fn new(item: &'a Item) -> Self {
+        Self {
+            item,
+            function: None,
+            call_id: None,
+        }
+    }
+
+    /// The call id to write for a call or an output; empty for other items.
+    #[must_use]
+    pub fn call_id(&self) -> &'a str {
+        match (self.call_id, self.item) {
+            (Some(id), _) => id,
+            (None, Item::FunctionCall(call)) => &call.call_id,
+            (None, Item::FunctionCallOutput(output)) => &output.call_id,
+            (None, _) => "",
+        }
+    }
+}
+
+/// Who speaks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Side {
+    /// People, the host, tools: whatever the model reads.
+    User,
+    /// The model.
+    Model,
+}
+
+/// The side an item is on; `None` for bookkeeping that stands with whatever surrounds it.
+#[must_use]
+pub fn side(item: &Item) -> Option<Side> {
+    match item {
+        Item::Message(message) if message.role == Role::Assistant => Some(Side::Model),
+        Item::Message(_) | Item::FunctionCallOutput(_) => Some(Side::User),
+        Item::FunctionCall(_) | Item::Reasoning(_) => Some(Side::Model),
+        Item::Compaction(compaction) => {
+            // Anthropic writes its compaction into an assistant message; every other stands as a
+            // message to the model.
+            let own = compaction
+                .format
+                .as_deref()
+                .is_some_and(|f| f.starts_with("anthropic"));
+            Some(if own { Side::Model } else { Side::User })
+        }
+        Item::Extension(extension) => match extension.kind.as_str() {
+            kind if kind.starts_with("ctx:") || kind == "item_reference" => None,
+            kind if kind.ends_with("_output") || kind.ends_with("_response") => Some(Side::User),
+            _ => Some(Side::Model),
+        },
+    }
+}
+
+/// For every item the index of its partner: an output's call, a call's output.
+///
+/// An output takes the nearest preceding call of its id that is still unanswered; a second output of
+/// one call has no partner.
+#[must_use]
+pub fn pairs<'a>(items: impl IntoIterator<Item = &'a Item>) -> Vec<Option<usize>> {
+    let mut open: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
+    let mut partner = Vec::new();
+    for (index, item) in items.into_iter().enumerate() {
+        partner.push(None);
+        match item {
+            Item::FunctionCall(call) => open.entry(&call.call_id).or_default().push(index),
+            Item::FunctionCallOutput(output) => {
+                let call = open.get_mut(output.call_id.as_str()).and_then(Vec::pop);
+                if let Some((call, slot)) = call.and_then(|at| Some((at, partner.get_mut(at)?))) {
+                    *slot = Some(index);
+                    if let Some(own) = partner.last_mut() {
+                        *own = Some(call);
+                    }
+                }
+            }
+            _ => {}
+        }
+    }
+    partner
+}
+
+/// The items as entries, outputs knowing their function's name.
+#[must_use]
+pub fn entries(items: &[Item]) -> Vec<Entry<'_>> {
+    let partner = pairs(items);
+    let name = |index: usize| match items.get(index) {
+        Some(Item::FunctionCall(call)) => Some(call.name.as_str()),
+        _ => None,
+    };
+    items
+        .iter()
+        .zip(partner)
+        .map(|(item, partner)| match item {
+            Item::FunctionCallOutput(_) => Entry {
+                function: partner.and_then(name),
+                ..Entry::new(item)
+            },
+            _ => Entry::new(item),
+        })
+        .collect()
+}
+
+/// A stretch of entries of one side.
+#[derive(Clone, Copy, Debug)]
+pub struct Run<'r, 'a> {
+    /// Whose.
+    pub side: Side,
+    /// The index of the first entry in the whole list.
+    pub start: usize,
+    /// The entries, at least one.
+    pub entries: &'r [Entry<'a>],
+}
+
+/// Cuts entries into runs. Bookkeeping joins the run before it; at the very start it counts as the
+/// user's side.
+#[must_use]
+pub fn runs<'r, 'a>(entries: &'r [Entry<'a>]) -> Vec<Run<'r, 'a>> {
+    let mut runs: Vec<Run<'r, 'a>> = Vec::new();
+    let mut start = 0;
+    let mut current = None;
+    for (index, entry) in entries.iter().enumerate() {
+        let own = side(entry.item);
+        if let (Some(own), Some(before)) = (own, current)
+            && own != before
+        {
+            runs.extend(entries.get(start..index).map(|entries| Run {
+                side: before,
+                start,
+                entries,
+            }));
+            start = index;
+        }
+        current = own.or(current).or(Some(Side::User));
+    }
+    if let (Some(side), Some(rest)) = (current, entries.get(start..))
+        && !rest.is_empty()
+    {
+        runs.push(Run {
+            side,
+            start,
+            entries: rest,
+        });
+    }
+    runs
+}

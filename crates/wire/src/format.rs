@@ -1,0 +1,98 @@
+//! The formats we read and write, by name.
+
+use std::fmt;
+use std::str::FromStr;
+
+use crate::error::WireError;
+
+/// A format of conversations on the wire.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Format {
+    /// OpenAI Chat Completions, and the many hosts compatible with it.
+    OpenAiChat,
+    /// OpenAI Responses.
+    OpenAiResponses,
+    /// Anthropic Messages.
+    Anthropic,
+    /// Gemini `generateContent`, Vertex included.
+    Gemini,
+    /// AI SDK UI messages.
+    Ui,
+    /// Our own: items as they are stored.
+    Items,
+}
+
+impl Format {
+    /// All formats.
+    pub const ALL: [Self; 6] = [
+        Self::OpenAiChat,
+        Self::OpenAiResponses,
+        Self::Anthropic,
+        Self::Gemini,
+        Self::Ui,
+        Self::Items,
+    ];
+
+    /// The formats a model's provider accepts.
+    pub const PROVIDERS: [Self; 4] = [
+        Self::OpenAiChat,
+        Self::OpenAiResponses,
+        Self::Anthropic,
+        Self::Gemini,
+    ];
+
+    /// The name users write, also the key of the format's own fields in an item's `ctx:wire`.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::OpenAiChat => "openai-chat",
+            Self::OpenAiResponses => "openai-responses",
+            Self::Anthropic => "anthropic",
+            Self::Gemini => "gemini",
+            Self::Ui => "ui",
+            Self::Items => "items",
+        }
+    }
+}
+
+impl fmt::Display for Format {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.as_str())
+    }
+}
+
+impl FromStr for Format {
+    type Err = WireError;
+
+    fn from_str(name: &str) -> Result<Self, WireError> {
+        Self::ALL
+            .into_iter()
+            .find(|format| format.as_str() == name)
+            .ok_or_else(|| WireError::UnknownFormat {
+                name: name.to_owned(),
+            })
+    }
+}
+
+/// What a document in a format is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Kind {
+    /// The body of a request: history, tools, options.
+    Request,
+    /// The body of a response: one model's answer.
+    Response,
+    /// A bare array of messages (or items, or contents).
+    Messages,
+}
+
+impl Kind {
+    /// The lower-case word.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Request => "request",
+            Self::Response => "response",
+            Self::Messages => "messages",
+        }
+    }
+}
