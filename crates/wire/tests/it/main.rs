@@ -1,0 +1,1 @@
+//! The wire crate against recorded traffic and hand-written cases.
