@@ -8,9 +8,11 @@
 //! Not here: provider formats (`contexture-wire`), rendering (`contexture-render`), storage, clocks,
 //! randomness. Ids are made by callers.
 
+mod canonical;
 mod error;
 mod id;
 mod item;
+mod meaning;
 mod origin;
 mod part;
 mod raw;
@@ -19,6 +21,7 @@ mod transcript;
 mod ui_message;
 mod usage;
 
+pub use canonical::canonical_json;
 pub use error::Error;
 pub use id::{
     BranchName, CheckpointName, ContentHash, ConversationId, MessageId, NodeId, Owner, ResponseId,
@@ -28,6 +31,7 @@ pub use item::{
     Compaction, Extension, FunctionCall, FunctionCallOutput, Item, Message, Output, Reasoning,
     Role, Status,
 };
+pub use meaning::{MEANING_VERSION, meaning_hash};
 pub use origin::{Audience, Origin};
 pub use part::{ExtensionPart, FilePart, ImagePart, Part, TextPart};
 pub use raw::{Extra, Fields, Raw, quote};

@@ -1,0 +1,187 @@
+//! What an item means, whatever format it came through.
+//!
+//! A client that re-sends its history writes it anew: ids change, text parts split or join, arguments
+//! get other spacing, an image arrives under another encoding. The meaning hash is equal for all of
+//! these. It is a derived, versioned figure: a change of [`MEANING_VERSION`] makes stored hashes
+//! worth nothing, never wrong.
+//!
+//! Not here: hashes over whole paths, which belong to whoever matches histories.
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+
+use crate::canonical::canonical_json;
+use crate::id::ContentHash;
+use crate::item::{Item, Output, Role};
+use crate::part::{FilePart, ImagePart, Part};
+
+/// The version of the normal form.
+pub const MEANING_VERSION: u32 = 1;
+
+/// The hash of an item's normal form; `None` for what not every format can express: reasoning,
+/// compactions, extensions.
+///
+/// Adjacent text is joined and empty text dropped; `system` and `developer` are one role; ids,
+/// statuses, error flags and call ids do not count; arguments are compared as JSON values, media by
+/// their decoded bytes.
+#[must_use]
+pub fn meaning_hash(item: &Item) -> Option<ContentHash> {
+    let mut form = Form::default();
+    match item {
+        Item::Message(message) => {
+            form.tag(match message.role {
+                Role::User => "user",
+                Role::Assistant => "assistant",
+                Role::System | Role::Developer => "instruction",
+            });
+            form.parts(&message.content);
+        }
+        Item::FunctionCall(call) => {
+            form.tag("call");
+            form.tag(&call.name);
+            let arguments = if call.arguments.trim().is_empty() {
+                "{}"
+            } else {
+                &call.arguments
+            };
+            form.tag(canonical_json(arguments).as_deref().unwrap_or(arguments));
+        }
+        Item::FunctionCallOutput(output) => {
+            form.tag("output");
+            match &output.output {
+                Output::Text(text) => form.text(text),
+                Output::Parts(parts) => form.parts(parts),
+            }
+        }
+        Item::Reasoning(_) | Item::Compaction(_) | Item::Extension(_) => return None,
+    }
+    Some(form.finish())
+}
+
+/// Length-prefixed pieces, text joined while it is adjacent.
+#[derive(Default)]
+struct Form {
+    hasher: blake3::Hasher,
+    text: String,
+}
+
+impl Form {
+    fn tag(&mut self, piece: &str) {
+        self.flush();
+        self.bytes(piece.as_bytes());
+    }
+
+    fn text(&mut self, text: &str) {
+        self.text.push_str(text);
+    }
+
+    fn parts(&mut self, parts: &[Part]) {
+        for part in parts {
+            match part {
+                Part::InputImage(image) => self.media("image", image_source(image)),
+                Part::InputFile(file) => self.media("file", file_source(file)),
+                Part::Extension(part) => {
+                    let raw = part.raw.get();
+                    self.tag(canonical_json(raw).as_deref().unwrap_or(raw));
+                }
+                _ => self.text(part.as_text().unwrap_or_default()),
+            }
+        }
+    }
+
+    fn media(&mut self, kind: &str, source: &str) {
+        self.tag(kind);
+        match source
+            .split_once(";base64,")
+            .map(|(_, data)| STANDARD.decode(data))
+        {
+            Some(Ok(bytes)) => self.bytes(&bytes),
+            _ => self.bytes(source.as_bytes()),
+        }
+    }
+
+    fn flush(&mut self) {
+        if !self.text.is_empty() {
+            let text = std::mem::take(&mut self.text);
+            self.bytes(b"text");
+            self.bytes(text.as_bytes());
+        }
+    }
+
+    fn bytes(&mut self, bytes: &[u8]) {
+        self.hasher.update(&(bytes.len() as u64).to_le_bytes());
+        self.hasher.update(bytes);
+    }
+
+    fn finish(mut self) -> ContentHash {
+        self.flush();
+        let mut out = [0; 16];
+        let hash = self.hasher.finalize();
+        out.iter_mut()
+            .zip(hash.as_bytes())
+            .for_each(|(to, from)| *to = *from);
+        ContentHash::from_bytes(out)
+    }
+}
+
+fn image_source(image: &ImagePart) -> &str {
+    image
+        .image_url
+        .as_deref()
+        .or(image.file_id.as_deref())
+        .unwrap_or_default()
+}
+
+fn file_source(file: &FilePart) -> &str {
+    let sources = [&file.file_data, &file.file_url, &file.file_id];
+    sources
+        .into_iter()
+        .find_map(|source| source.as_deref())
+        .unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn hash(json: &str) -> Option<ContentHash> {
+        meaning_hash(&Item::parse(json).unwrap())
+    }
+
+    #[test]
+    fn accents_do_not_count() {
+        let same = [
+            (
+                r#"{"type":"message","role":"user","content":"ab"}"#,
+                r#"{"id":"x","type":"message","role":"user","status":"completed","content":[
+                   {"type":"input_text","text":"a"},{"type":"input_text","text":""},{"type":"input_text","text":"b"}]}"#,
+            ),
+            (
+                r#"{"type":"function_call","call_id":"1","name":"f","arguments":"{\"a\":1,\"b\":2.0}"}"#,
+                r#"{"type":"function_call","call_id":"2","name":"f","arguments":"{ \"b\": 2, \"a\": 1 }"}"#,
+            ),
+            (
+                r#"{"type":"function_call_output","call_id":"1","output":"ok"}"#,
+                r#"{"type":"function_call_output","call_id":"1","output":[{"type":"output_text","text":"ok"}]}"#,
+            ),
+        ];
+        for (a, b) in same {
+            assert_eq!(hash(a), hash(b), "{a} {b}");
+        }
+    }
+
+    #[test]
+    fn meaning_counts() {
+        let user = hash(r#"{"type":"message","role":"user","content":"a"}"#);
+        for other in [
+            r#"{"type":"message","role":"user","content":"b"}"#,
+            r#"{"type":"message","role":"assistant","content":"a"}"#,
+            r#"{"type":"message","role":"user","content":[{"type":"input_text","text":"a"},
+               {"type":"input_image","image_url":"https://example.org/a.png"}]}"#,
+            r#"{"type":"function_call_output","call_id":"1","output":"a"}"#,
+        ] {
+            assert_ne!(user, hash(other), "{other}");
+        }
+        assert_eq!(hash(r#"{"type":"reasoning","summary":[]}"#), None);
+    }
+}

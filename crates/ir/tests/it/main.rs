@@ -1,0 +1,3 @@
+//! The vocabulary, read and written.
+
+mod items;
