@@ -10,6 +10,7 @@
 
 mod canonical;
 mod error;
+mod fragment;
 mod id;
 mod item;
 mod meaning;
@@ -23,6 +24,15 @@ mod usage;
 
 pub use canonical::canonical_json;
 pub use error::Error;
+pub use fragment::{
+    Analogy, Body, Children, Clarification, Codec, CodecError, Example, Explanation, Fragment,
+    FragmentData, FragmentError, FragmentRegistry, FragmentType, Guardrail, Identity, MAX_DEPTH,
+    MessageInput, Persona, Policy, Principle, StyleGuide, Workflow, alias, analogy, assistant,
+    assistant_text, clarification, correction, example, explain, fragment, fragments_from_value,
+    from_serialized, glossary, guardrail, hint, identity, last_assistant_message, message, object,
+    parse_fragments, parse_fragments_with, persona, policy, preference, principle, quirk, role,
+    style_guide, term, to_message_fragment, to_serialized, user, workflow,
+};
 pub use id::{
     BranchName, CheckpointName, ContentHash, ConversationId, MessageId, NodeId, Owner, ResponseId,
     RunId,

@@ -1,0 +1,42 @@
+//! Fragments: named trees of data that a renderer turns into text.
+//!
+//! A [`Fragment`] is what an application knows besides the conversation: a role, a hint, a term, a
+//! rule. It is data, so it can be rendered as XML for one model and Markdown for another, stored,
+//! compared and explained. Fragments that carry a message ([`Body::Message`]) are not rendered: they
+//! become part of the history.
+//!
+//! Trees are at most [`MAX_DEPTH`] levels deep wherever they cross a boundary (parsing, JSON,
+//! rendering); a deeper one is an error, never a stack overflow.
+//!
+//! Not here: text (`contexture-render`), time, storage, models, randomness. The id of a new message
+//! is empty and assigned by whoever stores it.
+
+mod convert;
+mod error;
+mod instructions;
+mod json;
+mod messages;
+mod parse;
+mod reasoning;
+mod serialized;
+mod tree;
+mod vocabulary;
+
+pub use convert::{Children, object};
+pub use error::FragmentError;
+pub use instructions::{Clarification, Explanation, Guardrail, Identity, Persona, StyleGuide};
+pub use instructions::{
+    alias, clarification, correction, explain, fragment, guardrail, hint, identity, persona,
+    preference, quirk, role, style_guide, term,
+};
+pub use messages::{
+    MessageInput, assistant, assistant_text, last_assistant_message, message, to_message_fragment,
+    user,
+};
+pub use parse::{fragments_from_value, parse_fragments, parse_fragments_with};
+pub use reasoning::{
+    Analogy, Example, Policy, Principle, Workflow, analogy, example, glossary, policy, principle,
+    workflow,
+};
+pub use serialized::{FragmentRegistry, FragmentType, from_serialized, to_serialized};
+pub use tree::{Body, Codec, CodecError, Fragment, FragmentData, MAX_DEPTH};
