@@ -7,13 +7,11 @@
 //! What is not checked here: whether calls and outputs pair, whether roles alternate. Any list of
 //! items is a history; making one fit for a provider is repair, at lowering.
 
-use serde::de::{Deserialize, Deserializer};
-use serde::ser::{Serialize, SerializeMap, Serializer};
-use serde_json::value::RawValue;
+mod read;
+mod write;
 
-use crate::error::Error;
 use crate::part::Part;
-use crate::raw::{Extra, Fields, Raw};
+use crate::raw::{Extra, Raw};
 
 /// One thing that happened.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -220,51 +218,6 @@ pub struct Extension {
 }
 
 impl Item {
-    /// Reads one item; camelCase names of known fields are accepted, an absent `type` with a `role`
-    /// means a message.
-    pub fn parse(text: &str) -> Result<Self, Error> {
-        let mut fields = Fields::parse(text)?;
-        let kind = match fields.take_string(&["type"])? {
-            Some(kind) => kind,
-            None if fields.get(&["role"]).is_some() => "message".to_owned(),
-            None => {
-                return Err(Error::Missing {
-                    path: String::new(),
-                    field: "type",
-                });
-            }
-        };
-        match kind.as_str() {
-            "message" => Message::read(fields).map(Self::Message),
-            "function_call" => FunctionCall::read(fields).map(Self::FunctionCall),
-            "function_call_output" => {
-                FunctionCallOutput::read(fields).map(Self::FunctionCallOutput)
-            }
-            "reasoning" => Reasoning::read(fields).map(Self::Reasoning),
-            "compaction" => Compaction::read(fields).map(Self::Compaction),
-            _ => {
-                let id = fields
-                    .get(&["id"])
-                    .and_then(|id| serde_json::from_str(id.get()).ok());
-                Ok(Self::Extension(Extension {
-                    kind,
-                    id,
-                    raw: Raw::parse(text)?,
-                }))
-            }
-        }
-    }
-
-    /// Reads a JSON array of items.
-    pub fn parse_all(text: &str) -> Result<Vec<Self>, Error> {
-        let items: Vec<&RawValue> =
-            serde_json::from_str(text).map_err(|_| Error::unexpected("an array of items", text))?;
-        let read = |(index, item): (usize, &&RawValue)| {
-            Self::parse(item.get()).map_err(|error| error.at_index(index))
-        };
-        items.iter().enumerate().map(read).collect()
-    }
-
     /// The item as JSON, snake_case, fields in the specification's order.
     #[must_use]
     pub fn to_json(&self) -> String {
@@ -390,26 +343,6 @@ impl Message {
     pub fn text(role: Role, text: impl Into<String>) -> Self {
         Self::new(role, vec![text_for(role, text.into())])
     }
-
-    fn read(mut fields: Fields<'_>) -> Result<Self, Error> {
-        let id = fields.take_string(&["id"])?;
-        let word = fields.need_string(&["role"])?;
-        let role = Role::from_wire(&word).ok_or_else(|| {
-            Error::unexpected("`user`, `assistant`, `system` or `developer`", &word).at("role")
-        })?;
-        let status = read_status(&mut fields)?;
-        let content = match fields.take_present(&["content"])? {
-            None => Vec::new(),
-            Some(value) => read_content(role, value.get()).map_err(|error| error.at("content"))?,
-        };
-        Ok(Self {
-            id,
-            role,
-            status,
-            content,
-            extra: fields.rest(),
-        })
-    }
 }
 
 impl FunctionCall {
@@ -429,17 +362,6 @@ impl FunctionCall {
             extra: Extra::new(),
         }
     }
-
-    fn read(mut fields: Fields<'_>) -> Result<Self, Error> {
-        Ok(Self {
-            id: fields.take_string(&["id"])?,
-            call_id: fields.need_string(&["call_id", "callId"])?,
-            name: fields.need_string(&["name"])?,
-            arguments: fields.need_string(&["arguments"])?,
-            status: read_status(&mut fields)?,
-            extra: fields.rest(),
-        })
-    }
 }
 
 impl FunctionCallOutput {
@@ -455,61 +377,6 @@ impl FunctionCallOutput {
             extra: Extra::new(),
         }
     }
-
-    fn read(mut fields: Fields<'_>) -> Result<Self, Error> {
-        let id = fields.take_string(&["id"])?;
-        let call_id = fields.need_string(&["call_id", "callId"])?;
-        let output = match fields.take_present(&["output"])? {
-            None => {
-                return Err(Error::Missing {
-                    path: String::new(),
-                    field: "output",
-                });
-            }
-            Some(value) if value.get().starts_with('"') => Output::Text(
-                serde_json::from_str(value.get())
-                    .map_err(|error| Error::json(error).at("output"))?,
-            ),
-            Some(value) => {
-                Output::Parts(Part::parse_all(value.get()).map_err(|error| error.at("output"))?)
-            }
-        };
-        Ok(Self {
-            id,
-            call_id,
-            output,
-            is_error: fields.take_as(&["is_error", "isError"], "a boolean")?,
-            status: read_status(&mut fields)?,
-            extra: fields.rest(),
-        })
-    }
-}
-
-impl Reasoning {
-    fn read(mut fields: Fields<'_>) -> Result<Self, Error> {
-        Ok(Self {
-            id: fields.take_string(&["id"])?,
-            summary: read_parts(&mut fields, "summary")?.unwrap_or_default(),
-            content: read_parts(&mut fields, "content")?,
-            encrypted_content: fields.take_string(&["encrypted_content", "encryptedContent"])?,
-            signature: fields.take_string(&["signature"])?,
-            format: fields.take_string(&["format"])?,
-            status: read_status(&mut fields)?,
-            extra: fields.rest(),
-        })
-    }
-}
-
-impl Compaction {
-    fn read(mut fields: Fields<'_>) -> Result<Self, Error> {
-        Ok(Self {
-            id: fields.take_string(&["id"])?,
-            summary: read_parts(&mut fields, "summary")?.unwrap_or_default(),
-            encrypted_content: fields.take_string(&["encrypted_content", "encryptedContent"])?,
-            format: fields.take_string(&["format"])?,
-            extra: fields.rest(),
-        })
-    }
 }
 
 fn text_for(role: Role, text: String) -> Part {
@@ -517,120 +384,6 @@ fn text_for(role: Role, text: String) -> Part {
         Part::output_text(text)
     } else {
         Part::input_text(text)
-    }
-}
-
-fn read_content(role: Role, text: &str) -> Result<Vec<Part>, Error> {
-    if text.starts_with('"') {
-        return Ok(vec![text_for(
-            role,
-            serde_json::from_str(text).map_err(Error::json)?,
-        )]);
-    }
-    Part::parse_all(text)
-}
-
-fn read_parts(fields: &mut Fields<'_>, name: &'static str) -> Result<Option<Vec<Part>>, Error> {
-    let Some(value) = fields.take_present(&[name])? else {
-        return Ok(None);
-    };
-    Part::parse_all(value.get())
-        .map(Some)
-        .map_err(|error| error.at(name))
-}
-
-/// A status word we do not know stays among the extra fields.
-fn read_status(fields: &mut Fields<'_>) -> Result<Option<Status>, Error> {
-    let known = |value: &RawValue| {
-        serde_json::from_str::<&str>(value.get())
-            .is_ok_and(|word| Status::from_wire(word).is_some())
-    };
-    if !fields.get(&["status"]).is_some_and(known) {
-        return Ok(None);
-    }
-    Ok(fields
-        .take_string(&["status"])?
-        .as_deref()
-        .and_then(Status::from_wire))
-}
-
-impl Serialize for Item {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        if let Self::Extension(item) = self {
-            return item.raw.serialize(serializer);
-        }
-        let mut map = serializer.serialize_map(None)?;
-        map.serialize_entry("type", self.kind())?;
-        if let Some(id) = self.id() {
-            map.serialize_entry("id", id)?;
-        }
-        self.write_fields(&mut map)?;
-        if let Some(extra) = self.extra() {
-            extra.write(&mut map)?;
-        }
-        map.end()
-    }
-}
-
-impl Item {
-    fn write_fields<M: SerializeMap>(&self, map: &mut M) -> Result<(), M::Error> {
-        match self {
-            Self::Message(item) => {
-                map.serialize_entry("role", item.role.as_str())?;
-                status(map, item.status)?;
-                map.serialize_entry("content", &item.content)
-            }
-            Self::FunctionCall(item) => {
-                map.serialize_entry("call_id", &item.call_id)?;
-                map.serialize_entry("name", &item.name)?;
-                map.serialize_entry("arguments", &item.arguments)?;
-                status(map, item.status)
-            }
-            Self::FunctionCallOutput(item) => {
-                map.serialize_entry("call_id", &item.call_id)?;
-                match &item.output {
-                    Output::Text(text) => map.serialize_entry("output", text)?,
-                    Output::Parts(parts) => map.serialize_entry("output", parts)?,
-                }
-                entry(map, "is_error", item.is_error.as_ref())?;
-                status(map, item.status)
-            }
-            Self::Reasoning(item) => {
-                map.serialize_entry("summary", &item.summary)?;
-                entry(map, "content", item.content.as_ref())?;
-                entry(map, "encrypted_content", item.encrypted_content.as_ref())?;
-                entry(map, "signature", item.signature.as_ref())?;
-                entry(map, "format", item.format.as_ref())?;
-                status(map, item.status)
-            }
-            Self::Compaction(item) => {
-                if !item.summary.is_empty() {
-                    map.serialize_entry("summary", &item.summary)?;
-                }
-                entry(map, "encrypted_content", item.encrypted_content.as_ref())?;
-                entry(map, "format", item.format.as_ref())
-            }
-            Self::Extension(_) => Ok(()),
-        }
-    }
-}
-
-fn status<M: SerializeMap>(map: &mut M, status: Option<Status>) -> Result<(), M::Error> {
-    entry(map, "status", status.map(Status::as_str).as_ref())
-}
-
-fn entry<M: SerializeMap, T: Serialize + ?Sized>(
-    map: &mut M,
-    key: &str,
-    value: Option<&T>,
-) -> Result<(), M::Error> {
-    value.map_or(Ok(()), |value| map.serialize_entry(key, value))
-}
-
-impl<'de> Deserialize<'de> for Item {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let raw = Box::<RawValue>::deserialize(deserializer)?;
-        Self::parse(raw.get()).map_err(serde::de::Error::custom)
     }
 }
 
