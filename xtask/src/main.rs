@@ -1,3 +1,100 @@
-//! Development tasks.
+//! `cargo xtask …`: everything a developer or a build machine does to this workspace.
+//!
+//! `cargo xtask ci` is the same in both places. Not here: anything a user of Contexture runs.
 
-fn main() {}
+#![expect(
+    clippy::print_stdout,
+    clippy::print_stderr,
+    reason = "a program talks to its terminal"
+)]
+
+mod bench;
+mod ci;
+mod licences;
+mod metadata;
+mod shell;
+mod testing;
+mod tidy;
+
+use std::process::ExitCode;
+
+use anyhow::Result;
+use clap::{Parser, Subcommand};
+
+#[derive(Parser)]
+#[command(
+    name = "cargo xtask",
+    about = "Development tasks of the Contexture workspace"
+)]
+struct Arguments {
+    #[command(subcommand)]
+    task: Task,
+}
+
+#[derive(Subcommand)]
+enum Task {
+    /// Everything that must hold before a change goes in
+    Ci(ci::Arguments),
+    /// All tests and documentation examples; installs what they need
+    Test(testing::Arguments),
+    /// The house rules: layers, purity, sizes, module docs, circles, names, words, fixtures, papers
+    Tidy,
+    /// Benchmarks of every crate that has some
+    Bench(bench::Arguments),
+    /// Tests at their full doses: properties with many cases, tests ignored for their length
+    Soak(testing::Arguments),
+    /// The licence of every dependency against deny.toml
+    Licences,
+}
+
+fn main() -> ExitCode {
+    match run(Arguments::parse().task) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("\nerror: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(task: Task) -> Result<()> {
+    match task {
+        Task::Ci(arguments) => ci::run(&arguments),
+        Task::Test(arguments) => testing::run(&arguments.rest),
+        Task::Tidy => tidy::run(),
+        Task::Bench(arguments) => bench::run(&arguments),
+        Task::Soak(arguments) => testing::soak(&arguments.rest),
+        Task::Licences => licences::run(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory as _;
+
+    use super::*;
+
+    #[test]
+    fn the_command_line_is_well_formed() {
+        Arguments::command().debug_assert();
+    }
+
+    #[test]
+    fn what_follows_test_is_passed_on() {
+        let words = [
+            "xtask",
+            "test",
+            "-p",
+            "contexture-ir",
+            "--no-capture",
+            "name",
+        ];
+        let Task::Test(arguments) = Arguments::parse_from(words).task else {
+            panic!("not a test")
+        };
+        assert_eq!(
+            arguments.rest,
+            ["-p", "contexture-ir", "--no-capture", "name"]
+        );
+    }
+}

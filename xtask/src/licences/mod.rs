@@ -1,0 +1,176 @@
+//! `cargo xtask licences`: every dependency comes under terms that `deny.toml` allows.
+//!
+//! `deny.toml` is the only list. This check needs no tool and no network beyond what a build needs; where cargo-deny is
+//! installed, its checks of bans and sources run too. Advisories are not asked for here: they change without us.
+
+mod spdx;
+
+use std::collections::BTreeMap;
+use std::fs;
+
+use anyhow::{Context as _, Result, bail};
+use serde::Deserialize;
+
+use crate::licences::spdx::Expression;
+use crate::metadata::{Metadata, Package, Reach};
+use crate::shell;
+
+const LIST: &str = "deny.toml";
+
+/// What we read of `deny.toml`.
+#[derive(Debug, Deserialize)]
+struct Rules {
+    licenses: Terms,
+}
+
+#[derive(Debug, Deserialize)]
+struct Terms {
+    allow: Vec<String>,
+    /// Terms allowed for one crate only.
+    #[serde(default)]
+    exceptions: Vec<Exception>,
+}
+
+#[derive(Debug, Deserialize)]
+struct Exception {
+    #[serde(rename = "crate")]
+    package: String,
+    allow: Vec<String>,
+}
+
+/// Checks every package of the lock file, those for other platforms included.
+///
+/// # Errors
+/// When a package's terms are missing, unreadable or not allowed; all such packages are listed.
+pub(crate) fn run() -> Result<()> {
+    let text = fs::read_to_string(shell::root().join(LIST))
+        .with_context(|| format!("cannot read {LIST}"))?;
+    let rules: Rules =
+        toml::from_str(&text).with_context(|| format!("cannot understand {LIST}"))?;
+    let metadata = Metadata::load(Reach::Everything)?;
+    let packages: Vec<&Package> = metadata
+        .packages
+        .iter()
+        .filter(|package| package.source.is_some())
+        .collect();
+    let faults: Vec<String> = packages
+        .iter()
+        .filter_map(|package| fault(package, &rules))
+        .collect();
+    for fault in &faults {
+        println!("{fault}");
+    }
+    if !faults.is_empty() {
+        bail!(
+            "{} of {} dependencies are not under allowed terms",
+            faults.len(),
+            packages.len()
+        );
+    }
+    println!("   {} dependencies: {}", packages.len(), summary(&packages));
+    deny()
+}
+
+/// Why this package is not allowed, and what to do.
+fn fault(package: &Package, rules: &Rules) -> Option<String> {
+    let name = format!("{} {}", package.name, package.version);
+    let Some(terms) = &package.license else {
+        return Some(format!(
+            "{name}: declares no licence; add an exception to {LIST} after reading it"
+        ));
+    };
+    let expression = match Expression::parse(terms) {
+        Ok(expression) => expression,
+        Err(error) => {
+            return Some(format!(
+                "{name}: `{terms}` is not an SPDX expression ({error})"
+            ));
+        }
+    };
+    let is_ours = |exception: &&Exception| exception.package == package.name;
+    let exceptions = rules.licenses.exceptions.iter().filter(is_ours);
+    let allowed: Vec<&String> = rules
+        .licenses
+        .allow
+        .iter()
+        .chain(exceptions.flat_map(|exception| &exception.allow))
+        .collect();
+    let is_allowed =
+        expression.is_satisfied(&|licence| allowed.iter().any(|allowed| *allowed == licence));
+    (!is_allowed).then(|| {
+        format!(
+            "{name}: `{terms}` is not allowed; replace the dependency, or add the licence to {LIST}"
+        )
+    })
+}
+
+/// How often each expression occurs, most frequent first.
+fn summary(packages: &[&Package]) -> String {
+    let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
+    for terms in packages
+        .iter()
+        .filter_map(|package| package.license.as_deref())
+    {
+        *counts.entry(terms).or_default() += 1;
+    }
+    let mut counts: Vec<(usize, &str)> = counts.into_iter().map(|(terms, n)| (n, terms)).collect();
+    counts.sort_by(|a, b| b.0.cmp(&a.0).then(a.1.cmp(b.1)));
+    let words: Vec<String> = counts
+        .iter()
+        .map(|(n, terms)| format!("{n} {terms}"))
+        .collect();
+    words.join(", ")
+}
+
+fn deny() -> Result<()> {
+    let mut installed = shell::cargo();
+    installed.args(["deny", "--version"]);
+    if !shell::succeeds(installed) {
+        println!("   cargo-deny is not installed; bans and sources were not checked");
+        return Ok(());
+    }
+    let mut deny = shell::cargo();
+    deny.args(["deny", "check", "licenses", "bans", "sources"]);
+    shell::run(deny)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn found(terms: Option<&str>) -> Option<String> {
+        let rules = "[licenses]\nallow = [\"MIT\", \"ISC\"]\n\
+                     exceptions = [{ crate = \"odd\", allow = [\"Ring\"] }]";
+        let package = Package {
+            name: "odd".to_owned(),
+            license: terms.map(str::to_owned),
+            ..Package::default()
+        };
+        fault(&package, &toml::from_str(rules).unwrap())
+    }
+
+    #[test]
+    fn allowed_and_excepted_terms_pass() {
+        assert_eq!(found(Some("MIT OR GPL-3.0-only")), None);
+        assert_eq!(found(Some("Ring AND ISC")), None);
+    }
+
+    #[test]
+    fn other_terms_missing_terms_and_nonsense_do_not() {
+        assert!(found(Some("GPL-3.0-only")).unwrap().contains("not allowed"));
+        assert!(
+            found(Some("MIT AND GPL-3.0-only"))
+                .unwrap()
+                .contains("not allowed")
+        );
+        assert!(found(None).unwrap().contains("no licence"));
+        assert!(found(Some("MIT OR")).unwrap().contains("not an SPDX"));
+    }
+
+    #[test]
+    fn the_list_of_the_workspace_is_understood() {
+        let text = fs::read_to_string(shell::root().join(LIST)).unwrap();
+        let rules: Rules = toml::from_str(&text).unwrap();
+        assert!(rules.licenses.allow.contains(&"MIT".to_owned()));
+    }
+}

@@ -1,0 +1,179 @@
+//! SPDX licence expressions as `Cargo.toml` has them: `AND`, `OR`, `WITH`, parentheses, and the old `/` for `OR`.
+//!
+//! `AND` binds tighter than `OR`. Names are not checked against the SPDX list: a name that is not allowed is not
+//! allowed, known or not. <https://spdx.github.io/spdx-spec/v2.3/SPDX-license-expressions/>
+
+/// What one must accept.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Expression {
+    /// A licence, its exception included: `Apache-2.0 WITH LLVM-exception`.
+    Licence(String),
+    /// One of these.
+    Any(Vec<Expression>),
+    /// Each of these.
+    All(Vec<Expression>),
+}
+
+/// Deeper nesting than this is nonsense.
+const DEPTH: usize = 32;
+
+impl Expression {
+    /// Reads an expression.
+    ///
+    /// # Errors
+    /// What was expected where.
+    pub(crate) fn parse(text: &str) -> Result<Self, String> {
+        let spaced = text
+            .replace('(', " ( ")
+            .replace(')', " ) ")
+            .replace('/', " OR ");
+        let words: Vec<&str> = spaced.split_whitespace().collect();
+        let mut reader = Reader {
+            words: words.as_slice(),
+            depth: 0,
+        };
+        let expression = reader.any()?;
+        match reader.words.first() {
+            None => Ok(expression),
+            Some(word) => Err(format!("`{word}` is one too many")),
+        }
+    }
+
+    /// True when accepting only allowed licences is enough.
+    pub(crate) fn is_satisfied(&self, is_allowed: &dyn Fn(&str) -> bool) -> bool {
+        match self {
+            Self::Licence(name) => is_allowed(name),
+            Self::Any(parts) => parts.iter().any(|part| part.is_satisfied(is_allowed)),
+            Self::All(parts) => parts.iter().all(|part| part.is_satisfied(is_allowed)),
+        }
+    }
+}
+
+struct Reader<'a> {
+    words: &'a [&'a str],
+    depth: usize,
+}
+
+impl<'a> Reader<'a> {
+    fn take(&mut self) -> Option<&'a str> {
+        let (first, rest) = self.words.split_first()?;
+        self.words = rest;
+        Some(first)
+    }
+
+    fn takes(&mut self, word: &str) -> bool {
+        let is_next = self.words.first().is_some_and(|next| *next == word);
+        if is_next {
+            self.take();
+        }
+        is_next
+    }
+
+    fn any(&mut self) -> Result<Expression, String> {
+        let mut parts = vec![self.all()?];
+        while self.takes("OR") {
+            parts.push(self.all()?);
+        }
+        Ok(single_or(parts, Expression::Any))
+    }
+
+    fn all(&mut self) -> Result<Expression, String> {
+        let mut parts = vec![self.one()?];
+        while self.takes("AND") {
+            parts.push(self.one()?);
+        }
+        Ok(single_or(parts, Expression::All))
+    }
+
+    fn one(&mut self) -> Result<Expression, String> {
+        if self.takes("(") {
+            self.depth += 1;
+            if self.depth > DEPTH {
+                return Err("too deep".to_owned());
+            }
+            let inner = self.any()?;
+            self.depth -= 1;
+            return if self.takes(")") {
+                Ok(inner)
+            } else {
+                Err("`)` is missing".to_owned())
+            };
+        }
+        let name = self.name()?;
+        if self.takes("WITH") {
+            return Ok(Expression::Licence(format!("{name} WITH {}", self.name()?)));
+        }
+        Ok(Expression::Licence(name.to_owned()))
+    }
+
+    fn name(&mut self) -> Result<&'a str, String> {
+        match self.take() {
+            Some(word) if !matches!(word, "AND" | "OR" | "WITH" | "(" | ")") => Ok(word),
+            Some(word) => Err(format!("a licence was expected, not `{word}`")),
+            None => Err("a licence was expected at the end".to_owned()),
+        }
+    }
+}
+
+fn single_or(mut parts: Vec<Expression>, join: fn(Vec<Expression>) -> Expression) -> Expression {
+    match parts.pop() {
+        Some(only) if parts.is_empty() => only,
+        Some(last) => {
+            parts.push(last);
+            join(parts)
+        }
+        None => join(parts),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn satisfied(text: &str, allowed: &[&str]) -> bool {
+        Expression::parse(text)
+            .unwrap()
+            .is_satisfied(&|licence| allowed.contains(&licence))
+    }
+
+    #[test]
+    fn or_needs_one_and_needs_all() {
+        assert!(satisfied("MIT OR GPL-3.0", &["MIT"]));
+        assert!(satisfied("MIT/GPL-3.0", &["MIT"]));
+        assert!(!satisfied("MIT AND GPL-3.0", &["MIT"]));
+        assert!(satisfied("MIT AND ISC", &["MIT", "ISC"]));
+    }
+
+    #[test]
+    fn and_binds_tighter_and_parentheses_tighter_still() {
+        assert!(satisfied("MIT OR ISC AND GPL-3.0", &["MIT"]));
+        assert!(!satisfied("(MIT OR ISC) AND GPL-3.0", &["MIT"]));
+        assert!(satisfied(
+            "(MIT OR Apache-2.0) AND Unicode-3.0",
+            &["Apache-2.0", "Unicode-3.0"]
+        ));
+    }
+
+    #[test]
+    fn an_exception_makes_another_licence() {
+        let terms = "Apache-2.0 WITH LLVM-exception";
+        assert!(satisfied(terms, &[terms]));
+        assert!(!satisfied(terms, &["Apache-2.0"]));
+    }
+
+    #[test]
+    fn nonsense_is_an_error() {
+        for text in [
+            "",
+            "MIT OR",
+            "AND MIT",
+            "(MIT",
+            "MIT)",
+            "MIT ISC",
+            "MIT WITH",
+            &"(".repeat(50),
+        ] {
+            assert!(Expression::parse(text).is_err(), "{text}");
+        }
+    }
+}

@@ -1,0 +1,128 @@
+//! What `cargo metadata` says: the packages, their targets and the arrows between them.
+//!
+//! Only the fields that some task reads are kept. Not here: any judgement about them.
+
+use std::path::Path;
+use std::process::Command;
+
+use anyhow::{Context as _, Result, bail};
+use serde::Deserialize;
+
+use crate::shell;
+
+/// The answer of `cargo metadata`.
+#[derive(Debug, Deserialize)]
+pub(crate) struct Metadata {
+    pub(crate) packages: Vec<Package>,
+    pub(crate) target_directory: String,
+}
+
+/// One package, ours or a dependency.
+#[derive(Debug, Default, Deserialize)]
+pub(crate) struct Package {
+    pub(crate) name: String,
+    #[serde(default)]
+    pub(crate) version: String,
+    #[serde(default)]
+    pub(crate) description: Option<String>,
+    #[serde(default)]
+    pub(crate) license: Option<String>,
+    /// Where the package came from; nothing for our own.
+    #[serde(default)]
+    pub(crate) source: Option<String>,
+    #[serde(default)]
+    pub(crate) manifest_path: String,
+    #[serde(default)]
+    pub(crate) dependencies: Vec<Dependency>,
+    #[serde(default)]
+    pub(crate) targets: Vec<Target>,
+}
+
+/// A line under `[dependencies]`, `[dev-dependencies]` or `[build-dependencies]`.
+#[derive(Debug, Default, Deserialize)]
+pub(crate) struct Dependency {
+    pub(crate) name: String,
+    /// `None` for a normal dependency, else `dev` or `build`.
+    #[serde(default)]
+    pub(crate) kind: Option<String>,
+}
+
+/// A library, binary, test or benchmark.
+#[derive(Debug, Default, Deserialize)]
+pub(crate) struct Target {
+    pub(crate) name: String,
+    #[serde(default)]
+    pub(crate) kind: Vec<String>,
+}
+
+/// How far `cargo metadata` looks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Reach {
+    /// Our own packages; reads nothing but the manifests.
+    Workspace,
+    /// Every package of the lock file; may fetch them.
+    Everything,
+}
+
+impl Metadata {
+    /// Asks cargo.
+    ///
+    /// # Errors
+    /// When cargo cannot be run, fails (its own message is kept), or answers in a form we cannot read.
+    pub(crate) fn load(reach: Reach) -> Result<Self> {
+        let mut command = shell::cargo();
+        command.args(["metadata", "--format-version", "1"]);
+        if reach == Reach::Workspace {
+            command.args(["--no-deps", "--offline"]);
+        }
+        Self::from_command(command.current_dir(shell::root()))
+    }
+
+    fn from_command(command: &mut Command) -> Result<Self> {
+        let output = command
+            .output()
+            .context("`cargo metadata` could not be started")?;
+        if !output.status.success() {
+            bail!(
+                "`cargo metadata` failed: {}",
+                String::from_utf8_lossy(&output.stderr).trim()
+            );
+        }
+        serde_json::from_slice(&output.stdout)
+            .context("`cargo metadata` answered in an unknown form")
+    }
+}
+
+impl Package {
+    /// Its directory relative to the workspace root, `crates/ir` say.
+    pub(crate) fn directory(&self) -> String {
+        let manifest = Path::new(&self.manifest_path);
+        let directory = manifest.parent().unwrap_or(manifest);
+        let relative = directory.strip_prefix(shell::root()).unwrap_or(directory);
+        relative.to_string_lossy().replace('\\', "/")
+    }
+
+    /// True when the package has a target of this kind (`lib`, `bin`, `bench`, …).
+    pub(crate) fn has(&self, kind: &str) -> bool {
+        self.targets
+            .iter()
+            .any(|target| target.kind.iter().any(|k| k == kind))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cargo_lists_this_package() {
+        let metadata = Metadata::load(Reach::Workspace).unwrap();
+        let xtask = metadata
+            .packages
+            .iter()
+            .find(|package| package.name == "xtask")
+            .unwrap();
+        assert_eq!(xtask.directory(), "xtask");
+        assert!(xtask.has("bin") && !xtask.has("lib"));
+    }
+}

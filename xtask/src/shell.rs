@@ -1,0 +1,133 @@
+//! Running other programs, one named step at a time.
+//!
+//! A step prints its name and command before it starts and its time when it ends. A step that fails becomes an
+//! error that says which step it was and how to run only that one again; nothing after it runs.
+//!
+//! Not here: which steps there are (`ci`, `testing`, `bench`).
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Instant;
+
+use anyhow::{Context as _, Result, bail};
+
+/// The cargo that runs this program, so that `cargo +toolchain xtask …` keeps its toolchain.
+pub(crate) fn cargo() -> Command {
+    Command::new(std::env::var_os("CARGO").unwrap_or_else(|| OsString::from("cargo")))
+}
+
+/// The root of the workspace: the parent of this crate.
+pub(crate) fn root() -> PathBuf {
+    let here = Path::new(env!("CARGO_MANIFEST_DIR"));
+    here.parent().unwrap_or(here).to_path_buf()
+}
+
+/// The command as one would type it, with the environment it adds in front.
+pub(crate) fn typed(command: &Command) -> String {
+    let mut words: Vec<String> = command
+        .get_envs()
+        .filter_map(|(name, value)| {
+            let value = value?.to_string_lossy().into_owned();
+            Some(format!("{}={}", name.to_string_lossy(), quoted(&value)))
+        })
+        .collect();
+    let program = Path::new(command.get_program());
+    words.push(
+        program
+            .file_name()
+            .map_or_else(String::new, |name| name.to_string_lossy().into_owned()),
+    );
+    words.extend(
+        command
+            .get_args()
+            .map(|word| quoted(&word.to_string_lossy())),
+    );
+    words.join(" ")
+}
+
+fn quoted(word: &str) -> String {
+    if word.contains([' ', '\'', '(', '|', '&']) {
+        format!("\"{word}\"")
+    } else {
+        word.to_owned()
+    }
+}
+
+/// Runs one command of a step from the workspace root.
+///
+/// # Errors
+/// When the program cannot be started or does not succeed; the message repeats the command.
+pub(crate) fn run(mut command: Command) -> Result<()> {
+    let typed = typed(&command);
+    println!("   {typed}");
+    let status = command
+        .current_dir(root())
+        .status()
+        .with_context(|| format!("`{typed}` could not be started"))?;
+    if !status.success() {
+        bail!("`{typed}` did not succeed ({status})");
+    }
+    Ok(())
+}
+
+/// True when the command runs and succeeds; its output is thrown away.
+pub(crate) fn succeeds(mut command: Command) -> bool {
+    command
+        .current_dir(root())
+        .output()
+        .is_ok_and(|output| output.status.success())
+}
+
+/// Runs `work` under a heading and prints how long it took.
+///
+/// # Errors
+/// What `work` returns, with the step's name and `again`, the command that repeats only this step.
+pub(crate) fn step(name: &str, again: &str, work: impl FnOnce() -> Result<()>) -> Result<()> {
+    println!("── {name}");
+    let start = Instant::now();
+    let outcome = work();
+    let seconds = start.elapsed().as_secs_f64();
+    match outcome {
+        Ok(()) => {
+            println!("   {name}: ok, {seconds:.1} s");
+            Ok(())
+        }
+        Err(error) => Err(error.context(format!(
+            "step `{name}` failed after {seconds:.1} s\n  again, only this step: {again}"
+        ))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_command_is_shown_as_it_would_be_typed() {
+        let mut command = Command::new("/usr/bin/cargo");
+        command
+            .args(["doc", "--no-deps"])
+            .env("RUSTDOCFLAGS", "-D warnings");
+        assert_eq!(
+            typed(&command),
+            "RUSTDOCFLAGS=\"-D warnings\" cargo doc --no-deps"
+        );
+    }
+
+    #[test]
+    fn a_failing_step_names_itself_and_how_to_repeat_it() {
+        let error = step("docs", "cargo doc", || bail!("broken link")).unwrap_err();
+        let text = format!("{error:#}");
+        assert!(text.contains("step `docs` failed"), "{text}");
+        assert!(text.contains("only this step: cargo doc"), "{text}");
+        assert!(text.contains("broken link"), "{text}");
+    }
+
+    #[test]
+    fn a_program_that_fails_is_an_error() {
+        let mut command = cargo();
+        command.arg("no-such-subcommand-here");
+        assert!(!succeeds(command));
+    }
+}

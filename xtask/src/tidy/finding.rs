@@ -1,0 +1,65 @@
+//! What a check has to say: a place, what is wrong there and what to do about it.
+
+use std::fmt;
+
+/// One thing that is not as the house rules want it. Prints as `path:line: what; remedy`.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Finding {
+    pub(crate) path: String,
+    /// Counted from 1; 0 when the finding is about the whole file.
+    pub(crate) line: usize,
+    pub(crate) what: String,
+    pub(crate) remedy: String,
+}
+
+impl Finding {
+    /// A finding about one line.
+    pub(crate) fn at(
+        path: &str,
+        line: usize,
+        what: impl Into<String>,
+        remedy: impl Into<String>,
+    ) -> Self {
+        Self {
+            path: path.to_owned(),
+            line,
+            what: what.into(),
+            remedy: remedy.into(),
+        }
+    }
+
+    /// A finding about a whole file or directory.
+    pub(crate) fn about(path: &str, what: impl Into<String>, remedy: impl Into<String>) -> Self {
+        Self::at(path, 0, what, remedy)
+    }
+}
+
+impl fmt::Display for Finding {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.line == 0 {
+            write!(f, "{}: {}; {}", self.path, self.what, self.remedy)
+        } else {
+            write!(
+                f,
+                "{}:{}: {}; {}",
+                self.path, self.line, self.what, self.remedy
+            )
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_finding_names_place_fault_and_remedy() {
+        let finding = Finding::at("a.rs", 3, "uses a clock", "take it as a parameter");
+        assert_eq!(
+            finding.to_string(),
+            "a.rs:3: uses a clock; take it as a parameter"
+        );
+        let finding = Finding::about("a.rs", "is too long", "split it");
+        assert_eq!(finding.to_string(), "a.rs: is too long; split it");
+    }
+}

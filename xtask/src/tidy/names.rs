@@ -1,0 +1,94 @@
+//! Names say what is inside. `utils` says nothing, and neither does a type called `Manager`.
+
+use crate::tidy::finding::Finding;
+use crate::tidy::source::{Source, Token};
+use crate::tidy::workspace::{File, Workspace};
+
+const MODULES: &[&str] = &[
+    "util", "utils", "helper", "helpers", "common", "misc", "stuff",
+];
+/// Words for a type by themselves: too wide, or taken by the language.
+const TYPES: &[&str] = &["Context", "Thread"];
+const ENDINGS: &[&str] = &["Manager", "Helper", "Helpers", "Util", "Utils"];
+
+/// Checks file, directory, module and type names of all Rust code, tests included.
+pub(crate) fn check(workspace: &Workspace) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    for (file, source) in workspace.rust() {
+        findings.extend(path(file));
+        findings.extend(declared(file, source));
+    }
+    findings
+}
+
+fn path(file: &File) -> Option<Finding> {
+    let stem = file.path.strip_suffix(".rs").unwrap_or(&file.path);
+    let empty = stem.split('/').find(|part| MODULES.contains(part))?;
+    let what = format!("is called `{empty}`");
+    Some(Finding::about(
+        &file.path,
+        what,
+        "name it after what is inside",
+    ))
+}
+
+fn declared(file: &File, source: &Source) -> Vec<Finding> {
+    let pairs = source.all.windows(2).filter_map(|window| match window {
+        [keyword, name] => Some((keyword, name)),
+        _ => None,
+    });
+    pairs
+        .filter_map(|(keyword, name)| {
+            fault(keyword, name)
+                .map(|(what, remedy)| Finding::at(&file.path, name.line, what, remedy))
+        })
+        .collect()
+}
+
+fn fault(keyword: &Token, name: &Token) -> Option<(String, &'static str)> {
+    let text = name.text.as_str();
+    match keyword.text.as_str() {
+        "mod" if MODULES.contains(&text) => {
+            Some((format!("module `{text}`"), "name it after what is inside"))
+        }
+        "struct" | "enum" | "union" | "trait" | "type"
+            if TYPES.contains(&text) || ENDINGS.iter().any(|ending| text.ends_with(ending)) =>
+        {
+            Some((
+                format!("type `{text}`"),
+                "use the field's word from docs/glossary.md",
+            ))
+        }
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn found(path: &str, text: &str) -> usize {
+        check(&Workspace::of(&[(path, text)])).len()
+    }
+
+    #[test]
+    fn empty_names_are_found() {
+        assert_eq!(found("crates/a/src/utils.rs", ""), 1);
+        assert_eq!(found("crates/a/src/common/mod.rs", ""), 1);
+        assert_eq!(found("crates/a/tests/it/helpers.rs", ""), 1);
+        assert_eq!(found("crates/a/src/b.rs", "mod misc { }"), 1);
+        assert_eq!(found("crates/a/src/b.rs", "pub struct CacheManager;"), 1);
+        assert_eq!(found("crates/a/src/b.rs", "trait Context {}"), 1);
+    }
+
+    #[test]
+    fn names_that_say_something_are_not() {
+        assert_eq!(
+            found(
+                "crates/a/src/utility_bill.rs",
+                "struct ContextWindow; fn helper() {}"
+            ),
+            0
+        );
+    }
+}

@@ -1,0 +1,258 @@
+//! Files and functions stay small enough to be read in one sitting, the repository small enough to be cloned.
+//!
+//! Tests are not counted: neither `#[cfg(test)]` items nor files under `tests/`.
+
+use crate::tidy::exempt::{BIG_FILES, Exempt, LONG_FILES, LONG_FUNCTIONS};
+use crate::tidy::finding::Finding;
+use crate::tidy::paths::is_name;
+use crate::tidy::source::Token;
+use crate::tidy::workspace::{File, Workspace};
+
+/// Over this a file is worth a second look; `cargo xtask tidy` lists it.
+const SOFT_LINES: usize = 500;
+const HARD_LINES: usize = 800;
+const FUNCTION_LINES: usize = 100;
+const FILE_BYTES: u64 = 1 << 20;
+
+/// The excuses that apply; a parameter so that tests bring their own.
+#[derive(Debug, Clone, Copy)]
+struct Excuses {
+    files: &'static [Exempt],
+    functions: &'static [Exempt],
+    big: &'static [Exempt],
+}
+
+const EXCUSES: Excuses = Excuses {
+    files: LONG_FILES,
+    functions: LONG_FUNCTIONS,
+    big: BIG_FILES,
+};
+
+/// Checks lines of files, lines of functions, bytes of files.
+pub(crate) fn check(workspace: &Workspace) -> Vec<Finding> {
+    check_with(workspace, EXCUSES)
+}
+
+fn check_with(workspace: &Workspace, excuses: Excuses) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    findings.extend(excused(long_files(workspace), excuses.files));
+    findings.extend(excused(long_functions(workspace), excuses.functions));
+    findings.extend(excused(big_files(workspace), excuses.big));
+    findings
+}
+
+/// Files over the soft limit, longest first: worth splitting, not wrong.
+pub(crate) fn worth_a_look(workspace: &Workspace) -> Vec<(usize, &str)> {
+    let mut files: Vec<(usize, &str)> = counted(workspace)
+        .map(|(file, lines)| (lines, file.path.as_str()))
+        .filter(|(lines, _)| *lines > SOFT_LINES)
+        .collect();
+    files.sort_by(|a, b| b.cmp(a));
+    files
+}
+
+/// Rust files with their lines outside tests.
+fn counted(workspace: &Workspace) -> impl Iterator<Item = (&File, usize)> {
+    let code = workspace.rust().filter(|(file, source)| {
+        !source.only_tests && !file.path.contains("/tests/") && file.name() != "tests.rs"
+    });
+    code.map(|(file, source)| (file, source.lines))
+}
+
+/// Findings, each with the name under which it may be excused.
+type Named = Vec<(String, Finding)>;
+
+fn long_files(workspace: &Workspace) -> Named {
+    let long = counted(workspace).filter(|(_, lines)| *lines > HARD_LINES);
+    long.map(|(file, lines)| {
+        let what = format!("{lines} lines without tests, {HARD_LINES} are allowed");
+        (
+            file.path.clone(),
+            Finding::about(&file.path, what, "split it by concept"),
+        )
+    })
+    .collect()
+}
+
+fn long_functions(workspace: &Workspace) -> Named {
+    let mut named = Vec::new();
+    for (file, source) in workspace.shipped() {
+        for function in functions(&source.code) {
+            if function.lines > FUNCTION_LINES {
+                let Function { name, line, lines } = function;
+                let what = format!("`{name}` has {lines} lines, {FUNCTION_LINES} are allowed");
+                let finding = Finding::at(&file.path, line, what, "split it into steps with names");
+                named.push((format!("{}::{name}", file.path), finding));
+            }
+        }
+    }
+    named
+}
+
+struct Function {
+    name: String,
+    line: usize,
+    lines: usize,
+}
+
+/// Every `fn name … { … }`, with the lines of its body.
+fn functions(code: &[Token]) -> Vec<Function> {
+    let mut found = Vec::new();
+    for (at, window) in code.windows(2).enumerate() {
+        let [keyword, name] = window else { continue };
+        if keyword.text != "fn" || !is_name(&name.text) {
+            continue;
+        }
+        let rest = code.get(at..).unwrap_or_default();
+        if let Some((open, close)) = body(rest) {
+            let lines = close.saturating_sub(open).saturating_sub(1);
+            found.push(Function {
+                name: name.text.clone(),
+                line: keyword.line,
+                lines,
+            });
+        }
+    }
+    found
+}
+
+/// The lines of the braces around the body; nothing for a declaration that ends with `;`.
+fn body(tokens: &[Token]) -> Option<(usize, usize)> {
+    let mut depth = 0usize;
+    let mut open = None;
+    for token in tokens {
+        match token.text.as_str() {
+            "(" | "[" => depth += 1,
+            "{" => {
+                if depth == 0 && open.is_none() {
+                    open = Some(token.line);
+                }
+                depth += 1;
+            }
+            ")" | "]" | "}" => {
+                depth = depth.saturating_sub(1);
+                if depth == 0 && token.text == "}" {
+                    return open.map(|open| (open, token.line));
+                }
+            }
+            ";" if depth == 0 => return None,
+            _ => {}
+        }
+    }
+    None
+}
+
+fn big_files(workspace: &Workspace) -> Named {
+    let big = workspace
+        .files
+        .iter()
+        .filter(|file| file.bytes > FILE_BYTES);
+    big.map(|file| {
+        let what = format!("{} bytes, {FILE_BYTES} are allowed", file.bytes);
+        let remedy = "make it smaller, compress it, or excuse it in xtask/src/tidy/exempt.rs";
+        (file.path.clone(), Finding::about(&file.path, what, remedy))
+    })
+    .collect()
+}
+
+/// Leaves out what is excused; adds excuses that nothing needs.
+fn excused(named: Named, excuses: &[Exempt]) -> Vec<Finding> {
+    let stale = excuses
+        .iter()
+        .filter(|excuse| !named.iter().any(|(name, _)| name == excuse.what))
+        .map(|excuse| {
+            let what = format!(
+                "{} is excused ({}) but needs no excuse",
+                excuse.what, excuse.reason
+            );
+            Finding::about("xtask/src/tidy/exempt.rs", what, "remove the entry")
+        });
+    let stale: Vec<Finding> = stale.collect();
+    let is_excused = |name: &str| excuses.iter().any(|excuse| excuse.what == name);
+    let left = named
+        .into_iter()
+        .filter(|(name, _)| !is_excused(name))
+        .map(|(_, finding)| finding);
+    left.chain(stale).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NOBODY: Excuses = Excuses {
+        files: &[],
+        functions: &[],
+        big: &[],
+    };
+
+    fn lines(n: usize) -> String {
+        "const A: u8 = 1;\n".repeat(n)
+    }
+
+    fn found(path: &str, text: &str, excuses: Excuses) -> Vec<String> {
+        let findings = check_with(&Workspace::of(&[(path, text)]), excuses);
+        findings.iter().map(ToString::to_string).collect()
+    }
+
+    #[test]
+    fn a_long_file_is_found_and_its_tests_do_not_count() {
+        assert_eq!(found("crates/a/src/b.rs", &lines(801), NOBODY).len(), 1);
+        assert_eq!(found("crates/a/src/b.rs", &lines(800), NOBODY).len(), 0);
+        let with_tests = format!(
+            "{}#[cfg(test)]\nmod tests {{\n{}}}\n",
+            lines(700),
+            lines(700)
+        );
+        assert_eq!(found("crates/a/src/b.rs", &with_tests, NOBODY).len(), 0);
+        assert_eq!(
+            found("crates/a/tests/it/main.rs", &lines(801), NOBODY).len(),
+            0
+        );
+    }
+
+    #[test]
+    fn a_file_over_the_soft_limit_is_only_mentioned() {
+        let workspace = Workspace::of(&[
+            ("crates/a/src/b.rs", &lines(501)),
+            ("crates/a/src/c.rs", ""),
+        ]);
+        assert_eq!(worth_a_look(&workspace), [(501, "crates/a/src/b.rs")]);
+        assert_eq!(check_with(&workspace, NOBODY), []);
+    }
+
+    #[test]
+    fn a_long_function_is_found_wherever_it_stands() {
+        let body = "    let _ = [1; 2];\n".repeat(101);
+        for text in [
+            format!("fn f(a: [u8; 2]) -> [u8; 2] {{\n{body}}}"),
+            format!("impl A {{\npub(crate) async fn f<T>() where T: B {{\n{body}}}\n}}"),
+        ] {
+            let found = found("crates/a/src/b.rs", &text, NOBODY);
+            assert_eq!(found.len(), 1, "{found:?}");
+            assert!(found[0].contains("`f` has 101 lines"), "{found:?}");
+        }
+        let declared = format!("trait A {{ fn f(&self); }}\nmod b {{\n{body}}}");
+        assert_eq!(found("crates/a/src/b.rs", &declared, NOBODY).len(), 0);
+    }
+
+    #[test]
+    fn a_big_file_is_found() {
+        let text = "x".repeat((1 << 20) + 1);
+        assert_eq!(found("crates/a/data/b.json", &text, NOBODY).len(), 1);
+    }
+
+    #[test]
+    fn an_excuse_is_heard_and_a_stale_one_is_found() {
+        const EXCUSED: Excuses = Excuses {
+            files: &[Exempt {
+                what: "crates/a/src/b.rs",
+                reason: "one table",
+            }],
+            ..NOBODY
+        };
+        assert_eq!(found("crates/a/src/b.rs", &lines(801), EXCUSED).len(), 0);
+        let stale = found("crates/a/src/b.rs", &lines(10), EXCUSED);
+        assert!(stale[0].contains("needs no excuse"), "{stale:?}");
+    }
+}
