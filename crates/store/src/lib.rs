@@ -1,1 +1,50 @@
-//! The conversation store: its contract, its functions, an in-memory backend.
+//! The conversation store: its contract, the rules every backend shares, an in-memory backend.
+//!
+//! A conversation is a tree of immutable [`Node`]s; branches and checkpoints are names that point
+//! into it; layer state hangs off the nodes. [`Store`] is the contract (read its documentation
+//! first), [`MemoryStore`] its strictest implementation, [`rules`] the decisions that a backend
+//! must not take in its own way: limits, replay, where an append lands, counters, automatic branch
+//! names, merging of state.
+//!
+//! What is not here: SQL (backends are crates of their own), clocks and randomness (ids and times
+//! are parameters), parsing of items (the store keeps the bytes it is given), message views and
+//! matching (functions above the store).
+
+mod ancestor;
+mod append;
+mod blob;
+mod conversation;
+mod error;
+mod event;
+mod graph;
+mod key_value;
+mod limits;
+mod memory;
+mod node;
+mod read;
+mod refs;
+pub mod rules;
+mod state;
+mod store;
+
+pub use ancestor::{Divergence, divergence};
+pub use append::{AppendAt, AppendRequest, Appended, BranchLabel, Fence, NewBranch, OnMoved};
+pub use blob::BlobId;
+pub use conversation::{
+    Conversation, ConversationPage, ConversationUpdate, Cursor, ListConversations, Metadata,
+    MetadataChange, NewConversation, TitleChange,
+};
+pub use error::{Error, IdConflict, StorageFault, Thing};
+pub use event::{Event, EventKind};
+pub use graph::{Graph, GraphNode, graph};
+pub use key_value::{Entry, Expected, KeyScope, KeyValues, PutEntry};
+pub use limits::Limits;
+pub use memory::MemoryStore;
+pub use node::{NewItem, Node, NodeKind};
+pub use read::{At, NodeQuery, Page, ReadRequest, Span};
+pub use refs::{Activation, Branch, Checkpoint, RefChange, RefChanged, Refs};
+pub use state::{
+    Expect, State, StateChange, StateEntry, StateKey, StateOp, StatePatch, StateRequest, StateRoot,
+    StateValues,
+};
+pub use store::{Capabilities, Store};

@@ -1,0 +1,62 @@
+//! Blobs: bytes by content.
+
+use std::fmt;
+use std::str::FromStr;
+
+use contexture_ir::{Error, NodeId, Owner};
+
+/// The id of some bytes of one owner: a BLAKE3 hash keyed by the owner, cut to 16 bytes.
+///
+/// Equal bytes of two owners have unrelated ids, so an id confirms nothing about a stranger's data.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct BlobId([u8; 16]);
+
+impl BlobId {
+    /// The id of `bytes` for `owner`.
+    #[must_use]
+    pub fn of(owner: &Owner, bytes: &[u8]) -> Self {
+        let key = blake3::derive_key(
+            "contexture 2026 blob id of owner",
+            owner.as_str().as_bytes(),
+        );
+        let hash = blake3::keyed_hash(&key, bytes);
+        let mut id = [0; 16];
+        id.iter_mut()
+            .zip(hash.as_bytes())
+            .for_each(|(to, from)| *to = *from);
+        Self(id)
+    }
+
+    /// Wraps 16 bytes.
+    #[must_use]
+    pub const fn from_bytes(bytes: [u8; 16]) -> Self {
+        Self(bytes)
+    }
+
+    /// The 16 bytes.
+    #[must_use]
+    pub const fn as_bytes(&self) -> &[u8; 16] {
+        &self.0
+    }
+}
+
+impl fmt::Display for BlobId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+    }
+}
+
+impl fmt::Debug for BlobId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+impl FromStr for BlobId {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Self, Error> {
+        // The same 32 digits as every other id.
+        text.parse::<NodeId>().map(|id| Self(*id.as_bytes()))
+    }
+}

@@ -1,0 +1,266 @@
+//! Appending in memory: judge everything, then write.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use contexture_ir::{Audience, BranchName, ContentHash, MessageId, NodeId, Owner};
+
+use super::tree::{Placed, Tree};
+use crate::append::{AppendAt, AppendRequest, Appended, NewBranch};
+use crate::blob::BlobId;
+use crate::error::{Error, Thing};
+use crate::event::EventKind;
+use crate::limits::Limits;
+use crate::node::{NewItem, Node};
+use crate::rules::{self, BranchFacts, Counters, Landing, Merged, Stored};
+
+/// Where the items go, once that is decided.
+struct Target {
+    branch: BranchName,
+    parent: Option<usize>,
+    open: Option<NewBranch>,
+    sibling: bool,
+}
+
+impl Tree {
+    /// `request` is within the limits already.
+    pub(super) fn append(
+        &mut self,
+        owner: &Owner,
+        request: AppendRequest,
+        limits: &Limits,
+    ) -> Result<Appended, Error> {
+        if rules::replay(&request.items, &self.stored(&request.items))? {
+            return self.replayed(owner, &request);
+        }
+        let target = self.target(&request)?;
+        self.check_references(&request.items, target.parent)?;
+        let root = self.placed(target.parent).map_or(0, |placed| placed.root);
+        let empty = Default::default();
+        let merged = rules::merge(
+            self.roots.get(root).unwrap_or(&empty),
+            &request.patch,
+            limits,
+        )?;
+        let counters = rules::count(
+            self.counters(target.parent),
+            &request.items,
+            self.messages_on_path(&request.items, target.parent),
+        );
+        Ok(self.write(owner, request, target, root, merged, &counters))
+    }
+
+    fn stored(&self, items: &[NewItem]) -> Vec<Option<Stored>> {
+        let stored = |item: &NewItem| {
+            let placed = self.placed(self.by_id.get(&item.id).copied())?;
+            Some(Stored {
+                content_hash: placed.node.content_hash,
+                parent: placed.node.parent,
+            })
+        };
+        items.iter().map(stored).collect()
+    }
+
+    fn replayed(&self, owner: &Owner, request: &AppendRequest) -> Result<Appended, Error> {
+        let last = request.items.last().map(|item| self.index(item.id));
+        let last = last.transpose()?;
+        let counters = self.counters(last);
+        // The oldest branch that has the items on its path.
+        let branch = self
+            .branches
+            .iter()
+            .find(|branch| last.is_some() && self.ancestor(branch.head, counters.depth) == last);
+        Ok(Appended {
+            head: self.placed(last).map(|placed| placed.node.id),
+            first: counters.depth + 1 - request.items.len() as u64,
+            depth: counters.depth,
+            messages: counters.messages,
+            turns: counters.turns,
+            nodes: request.items.iter().map(|item| item.id).collect(),
+            branch: branch.map(|branch| branch.name.clone()),
+            sibling: false,
+            replayed: true,
+            blobs: blob_ids(owner, request),
+        })
+    }
+
+    fn target(&self, request: &AppendRequest) -> Result<Target, Error> {
+        let named = match &request.at {
+            AppendAt::Head { branch, .. } | AppendAt::Tip { branch } => self.branch(branch),
+            AppendAt::New(_) => None,
+        };
+        let facts = named.map(|named| BranchFacts {
+            head: self.placed(named.head).map(|placed| placed.node.id),
+            fence: named.fence,
+        });
+        let (new, sibling) = match (rules::land(request, facts)?, named) {
+            (Landing::Extend, Some(named)) => {
+                return Ok(Target {
+                    branch: named.name.clone(),
+                    parent: named.head,
+                    open: None,
+                    sibling: false,
+                });
+            }
+            (Landing::Extend, None) => return Err(Error::not_found(Thing::Branch, "")),
+            (Landing::Open(new), _) => (new, false),
+            (Landing::Sibling(new), _) => (new, true),
+        };
+        Ok(Target {
+            branch: self.label(&new.label)?,
+            parent: new.base.map(|id| self.index(id)).transpose()?,
+            open: Some(new),
+            sibling,
+        })
+    }
+
+    /// `answers` names an earlier item or a node on the path, `copied_from` any node.
+    fn check_references(&self, items: &[NewItem], parent: Option<usize>) -> Result<(), Error> {
+        let mut before = BTreeSet::new();
+        for item in items {
+            if let Some(call) = item.answers
+                && !before.contains(&call)
+            {
+                let index = self.index(call)?;
+                let depth = self.counters(Some(index)).depth;
+                if self.ancestor(parent, depth) != Some(index) {
+                    return Err(Error::not_found(Thing::Node, call));
+                }
+            }
+            if let Some(source) = item.copied_from {
+                self.index(source)?;
+            }
+            before.insert(item.id);
+        }
+        Ok(())
+    }
+
+    fn messages_on_path(&self, items: &[NewItem], parent: Option<usize>) -> BTreeSet<MessageId> {
+        let on_path = |index: &usize| {
+            let placed = self.placed(Some(*index));
+            placed.is_some_and(|placed| {
+                placed.node.audience != Audience::NONE
+                    && self.ancestor(parent, placed.node.depth) == Some(*index)
+            })
+        };
+        let named = items.iter().filter_map(|item| item.message_id.as_ref());
+        named
+            .filter(|id| {
+                let nodes = self.by_message.get(*id);
+                nodes.is_some_and(|nodes| nodes.iter().any(on_path))
+            })
+            .cloned()
+            .collect()
+    }
+
+    /// Writes what was judged; nothing here can fail.
+    fn write(
+        &mut self,
+        owner: &Owner,
+        request: AppendRequest,
+        target: Target,
+        root: usize,
+        merged: Option<Merged>,
+        counters: &[Counters],
+    ) -> Appended {
+        let blobs = blob_ids(owner, &request);
+        for bytes in &request.blobs {
+            self.put_blob(owner, Arc::clone(bytes));
+        }
+        let new_root = self.write_root(root, merged);
+        if let Some(new) = &target.open {
+            self.open(target.branch.clone(), target.parent, new, request.at_ms);
+        }
+        let nodes: Vec<NodeId> = request.items.iter().map(|item| item.id).collect();
+        let mut parent = target.parent;
+        let count = request.items.len() as u64;
+        for (at, (item, counters)) in request.items.into_iter().zip(counters).enumerate() {
+            let root = if at < request.patch.from {
+                root
+            } else {
+                new_root
+            };
+            parent = Some(self.place(item, *counters, parent, root));
+        }
+        for branch in &mut self.branches {
+            if branch.name == target.branch {
+                branch.head = parent;
+            }
+        }
+        let head = self.placed(parent).map(|placed| placed.node.id);
+        if let (Some(head), false) = (head, nodes.is_empty()) {
+            let kind = EventKind::Appended {
+                branch: target.branch.clone(),
+                head,
+                count,
+            };
+            self.event(request.at_ms, kind);
+        }
+        let counters = self.counters(parent);
+        Appended {
+            head,
+            first: counters.depth + 1 - count,
+            depth: counters.depth,
+            messages: counters.messages,
+            turns: counters.turns,
+            nodes,
+            branch: Some(target.branch),
+            sibling: target.sibling,
+            replayed: false,
+            blobs,
+        }
+    }
+
+    fn write_root(&mut self, root: usize, merged: Option<Merged>) -> usize {
+        let Some(merged) = merged else { return root };
+        self.values.extend(merged.values);
+        self.roots.push(merged.root);
+        self.roots.len() - 1
+    }
+
+    fn place(
+        &mut self,
+        item: NewItem,
+        counters: Counters,
+        parent: Option<usize>,
+        root: usize,
+    ) -> usize {
+        let index = self.arena.len();
+        self.by_id.insert(item.id, index);
+        if let Some(id) = &item.message_id {
+            self.by_message.entry(id.clone()).or_default().push(index);
+        }
+        let node = Node {
+            id: item.id,
+            parent: self.placed(parent).map(|placed| placed.node.id),
+            depth: counters.depth,
+            messages: counters.messages,
+            turns: counters.turns,
+            compacted: counters.compacted,
+            content_hash: ContentHash::of(item.json.as_bytes()),
+            json: item.json,
+            kind: item.kind,
+            answers: item.answers,
+            message_id: item.message_id,
+            run: item.run,
+            step: item.step,
+            response: item.response,
+            origin: item.origin,
+            audience: item.audience,
+            copied_from: item.copied_from,
+            meaning_hash: item.meaning_hash,
+            created_ms: item.created_ms,
+        };
+        self.arena.push(Placed {
+            node: Arc::new(node),
+            parent,
+            root,
+        });
+        index
+    }
+}
+
+fn blob_ids(owner: &Owner, request: &AppendRequest) -> Vec<BlobId> {
+    let ids = request.blobs.iter();
+    ids.map(|bytes| BlobId::of(owner, bytes)).collect()
+}

@@ -1,0 +1,105 @@
+//! Names for branches that nobody named.
+
+use contexture_ir::BranchName;
+
+/// A free name for a branch that leaves `from`.
+///
+/// It is `<from>-v<n>`, where n is one more than the count of names that equal `from` or begin
+/// with `<from>-v`, or the next n whose name is free. So the first two rewinds in a row from `main`
+/// give `main-v2` and `main-v2-v2`, and the next from `main` gives `main-v4`. Where that would be
+/// longer than a branch name may be, `from` first loses its last `-v<n>` endings, then its tail.
+///
+/// `count` counts the names that equal its argument or begin with its argument and `-v`; `exists`
+/// says whether a name is taken. Both are asked inside the transaction that makes the branch.
+pub fn automatic_name<E>(
+    from: &BranchName,
+    mut count: impl FnMut(&str) -> Result<u64, E>,
+    mut exists: impl FnMut(&BranchName) -> Result<bool, E>,
+) -> Result<BranchName, E> {
+    let mut base = from.as_str();
+    loop {
+        let mut number = count(base)?.saturating_add(1);
+        while let Ok(name) = BranchName::new(format!("{base}-v{number}")) {
+            if !exists(&name)? {
+                return Ok(name);
+            }
+            number = number.saturating_add(1);
+        }
+        base = shorten(base);
+    }
+}
+
+/// The name without its last `-v<n>`, or else without its last 24 bytes, but never empty.
+fn shorten(base: &str) -> &str {
+    match base.rsplit_once("-v") {
+        Some((stem, digits))
+            if !stem.is_empty()
+                && !digits.is_empty()
+                && digits.bytes().all(|b| b.is_ascii_digit()) =>
+        {
+            stem
+        }
+        _ => base
+            .get(..base.len().saturating_sub(24))
+            .filter(|stem| !stem.is_empty())
+            .unwrap_or("b"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+    use std::convert::Infallible;
+
+    use super::*;
+
+    fn next(names: &BTreeSet<String>, from: &str) -> String {
+        let Ok(name) = automatic_name::<Infallible>(
+            &BranchName::new(from).unwrap(),
+            |base| {
+                let prefix = format!("{base}-v");
+                Ok(names
+                    .iter()
+                    .filter(|name| *name == base || name.starts_with(&prefix))
+                    .count() as u64)
+            },
+            |name| Ok(names.contains(name.as_str())),
+        );
+        name.as_str().to_owned()
+    }
+
+    #[test]
+    fn the_reference_sequence() {
+        let mut names = BTreeSet::from(["main".to_owned()]);
+        for (from, expected) in [
+            ("main", "main-v2"),
+            ("main-v2", "main-v2-v2"),
+            ("main", "main-v4"),
+            ("main-v2", "main-v2-v3"),
+            ("main", "main-v6"),
+        ] {
+            assert_eq!(next(&names, from), expected);
+            names.insert(expected.to_owned());
+        }
+    }
+
+    #[test]
+    fn a_taken_name_is_skipped() {
+        let names = BTreeSet::from(["main".to_owned(), "main-v3".to_owned()]);
+        assert_eq!(next(&names, "main"), "main-v4");
+        let names = BTreeSet::from(["main-v2".to_owned(), "main-v3".to_owned()]);
+        assert_eq!(next(&names, "main"), "main-v4");
+    }
+
+    #[test]
+    fn names_never_outgrow_the_rule() {
+        let mut names = BTreeSet::from(["main".to_owned()]);
+        let mut from = "main".to_owned();
+        for _ in 0..300 {
+            from = next(&names, &from);
+            assert!(names.insert(from.clone()), "{from} was taken");
+        }
+        let long = "x".repeat(255);
+        assert!(next(&BTreeSet::from([long.clone()]), &long).starts_with("xxx"));
+    }
+}

@@ -1,0 +1,248 @@
+//! Limits and contradictions, judged before anything is looked up.
+
+use std::collections::BTreeSet;
+
+use contexture_ir::{BranchName, ConversationId};
+
+use crate::append::{AppendAt, AppendRequest};
+use crate::conversation::{
+    ConversationUpdate, Metadata, MetadataChange, NewConversation, TitleChange,
+};
+use crate::error::{Error, IdConflict, Thing};
+use crate::key_value::{Expected, KeyScope, PutEntry};
+use crate::limits::Limits;
+use crate::state::StateOp;
+
+/// Whether an append is within the limits and does not contradict itself. Gives its size in bytes.
+pub fn check_append(request: &AppendRequest, limits: &Limits) -> Result<usize, Error> {
+    let items = request.items.len();
+    within("append_items", limits.append_items, items)?;
+    if items == 0 {
+        check_empty(request)?;
+    } else if request.patch.from >= items {
+        return Err(Error::invalid(
+            "patch",
+            format!("from item {} of {items}", request.patch.from),
+        ));
+    }
+    if request.fence.is_some() && matches!(request.at, AppendAt::New(_)) {
+        return Err(Error::invalid(
+            "fence",
+            "a branch that does not exist yet has no writer",
+        ));
+    }
+    let mut bytes = 0;
+    let mut ids = BTreeSet::new();
+    for item in &request.items {
+        within("item_bytes", limits.item_bytes, item.json.len())?;
+        bytes += item.json.len();
+        if !ids.insert(item.id) {
+            return Err(Error::IdConflict {
+                node: item.id,
+                why: IdConflict::Twice,
+            });
+        }
+    }
+    for blob in &request.blobs {
+        check_blob(blob, limits)?;
+        bytes += blob.len();
+    }
+    bytes += check_patch(request, limits)?;
+    within("append_bytes", limits.append_bytes, bytes)?;
+    Ok(bytes)
+}
+
+fn check_empty(request: &AppendRequest) -> Result<(), Error> {
+    let why = if !matches!(request.at, AppendAt::New(_)) {
+        "no items"
+    } else if !request.patch.is_empty() {
+        "a patch needs an item to hang off"
+    } else {
+        return Ok(());
+    };
+    Err(Error::invalid("append", why))
+}
+
+fn check_patch(request: &AppendRequest, limits: &Limits) -> Result<usize, Error> {
+    let mut bytes = 0;
+    let mut keys = BTreeSet::new();
+    for change in &request.patch.changes {
+        if !keys.insert(&change.key) {
+            return Err(Error::invalid(
+                "patch",
+                format!("{} stands twice", change.key),
+            ));
+        }
+        if let StateOp::Put { value, .. } = &change.op {
+            within("state_value_bytes", limits.state_value_bytes, value.len())?;
+            bytes += value.len();
+        }
+    }
+    Ok(bytes)
+}
+
+/// Whether a branch's name may be deleted.
+pub fn check_delete_branch(name: &BranchName, active: &BranchName) -> Result<(), Error> {
+    if name == active {
+        return Err(Error::invalid(
+            "branch",
+            format!("{name} is the active branch: activate another first"),
+        ));
+    }
+    Ok(())
+}
+
+/// Whether a blob is within the limits.
+pub fn check_blob(bytes: &[u8], limits: &Limits) -> Result<(), Error> {
+    within("blob_bytes", limits.blob_bytes, bytes.len())
+}
+
+/// Whether a new conversation is within the limits.
+pub fn check_new_conversation(new: &NewConversation, limits: &Limits) -> Result<(), Error> {
+    check_title(new.title.as_deref(), limits)?;
+    check_title(new.resource.as_deref(), limits)?;
+    check_metadata(&new.metadata, limits)
+}
+
+/// Whether a title or resource is within the limits.
+fn check_title(title: Option<&str>, limits: &Limits) -> Result<(), Error> {
+    within("title_bytes", limits.title_bytes, title.map_or(0, str::len))
+}
+
+fn check_metadata(metadata: &Metadata, limits: &Limits) -> Result<(), Error> {
+    within("metadata_keys", limits.metadata_keys, metadata.len())?;
+    let bytes = metadata
+        .iter()
+        .map(|(key, value)| key.len() + value.get().len() + 4)
+        .sum();
+    within("metadata_bytes", limits.metadata_bytes, bytes)
+}
+
+/// Whether an update is within the limits and meant for this version.
+pub fn check_update(
+    id: &ConversationId,
+    version: u64,
+    update: &ConversationUpdate,
+    limits: &Limits,
+) -> Result<(), Error> {
+    if let TitleChange::Set(title) = &update.title {
+        check_title(title.as_deref(), limits)?;
+    }
+    match update.expect_version {
+        Some(expected) if expected != version => Err(Error::VersionConflict {
+            what: Thing::Conversation,
+            name: id.to_string(),
+            expected,
+            actual: version,
+        }),
+        _ => Ok(()),
+    }
+}
+
+/// The metadata after a change, if it is within the limits.
+pub fn merge_metadata(
+    stored: &Metadata,
+    change: MetadataChange,
+    limits: &Limits,
+) -> Result<Metadata, Error> {
+    let metadata = match change {
+        MetadataChange::Keep => return Ok(stored.clone()),
+        MetadataChange::Replace(metadata) => metadata,
+        MetadataChange::Merge(changes) => {
+            let mut metadata = stored.clone();
+            for (key, value) in changes {
+                match value {
+                    Some(value) => metadata.insert(key, value),
+                    None => metadata.remove(&key),
+                };
+            }
+            metadata
+        }
+    };
+    check_metadata(&metadata, limits)?;
+    Ok(metadata)
+}
+
+/// Whether a write outside the tree is within the limits.
+pub fn check_put_entry(scope: &KeyScope, put: &PutEntry, limits: &Limits) -> Result<(), Error> {
+    if put.key.is_empty() || put.key.len() > 255 {
+        return Err(Error::invalid("key", "expected 1 to 255 bytes"));
+    }
+    if let KeyScope::Resource(resource) = scope {
+        check_title(Some(resource), limits)?;
+    }
+    within(
+        "entry_bytes",
+        limits.entry_bytes,
+        put.value.as_ref().map_or(0, |value| value.len()),
+    )
+}
+
+/// Whether a write outside the tree finds what it expects. `present`: the version of the value that
+/// is there, if one is.
+pub fn check_version(put: &PutEntry, present: Option<u64>) -> Result<(), Error> {
+    let expected = match put.expect {
+        Expected::Any => return Ok(()),
+        Expected::Absent => 0,
+        Expected::Version(version) => version,
+    };
+    let actual = present.unwrap_or(0);
+    if actual != expected {
+        return Err(Error::VersionConflict {
+            what: Thing::Entry,
+            name: put.key.clone(),
+            expected,
+            actual,
+        });
+    }
+    Ok(())
+}
+
+/// The bounds of the ids that begin with these hexadecimal digits.
+pub fn check_prefix(prefix: &str) -> Result<([u8; 16], [u8; 16]), Error> {
+    let hex = prefix.chars().all(|c| c.is_ascii_hexdigit());
+    if !hex || !(4..=32).contains(&prefix.len()) {
+        let start: String = prefix.chars().take(40).collect();
+        return Err(Error::invalid(
+            "node id",
+            format!("{start:?}: expected 4 to 32 hexadecimal digits"),
+        ));
+    }
+    let mut bounds = ([0_u8; 16], [0xff_u8; 16]);
+    for (i, digit) in prefix.chars().filter_map(|c| c.to_digit(16)).enumerate() {
+        let digit = u8::try_from(digit).unwrap_or_default();
+        let (shift, mask) = if i % 2 == 0 { (4, 0x0f) } else { (0, 0xf0) };
+        for bound in [&mut bounds.0, &mut bounds.1] {
+            if let Some(byte) = bound.get_mut(i / 2) {
+                *byte = (*byte & mask) | (digit << shift);
+            }
+        }
+    }
+    Ok(bounds)
+}
+
+fn within(limit: &'static str, max: usize, actual: usize) -> Result<(), Error> {
+    if actual > max {
+        return Err(Error::Limit {
+            limit,
+            max: max as u64,
+            actual: actual as u64,
+        });
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_prefix_bounds_its_ids() {
+        let (low, high) = check_prefix("7c1EA").unwrap();
+        assert_eq!(low[..4], [0x7c, 0x1e, 0xa0, 0]);
+        assert_eq!(high[..4], [0x7c, 0x1e, 0xaf, 0xff]);
+        for bad in ["", "abc", "ghij", "é123", &"0".repeat(33)] {
+            assert!(check_prefix(bad).is_err(), "{bad}");
+        }
+    }
+}

@@ -1,0 +1,63 @@
+//! Counters that every node carries, so that no list has to count.
+
+use std::collections::BTreeSet;
+
+use contexture_ir::{Audience, MessageId};
+
+use crate::node::{NewItem, Node, NodeKind};
+
+/// What has happened on a path up to a node.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counters {
+    /// Nodes.
+    pub depth: u64,
+    /// Messages: distinct message ids among the nodes that anybody may see.
+    pub messages: u64,
+    /// Turns: messages that a person's message began.
+    pub turns: u64,
+    /// Depth of the newest compaction; 0 without one.
+    pub compacted: u64,
+}
+
+impl From<&Node> for Counters {
+    fn from(node: &Node) -> Self {
+        Self {
+            depth: node.depth,
+            messages: node.messages,
+            turns: node.turns,
+            compacted: node.compacted,
+        }
+    }
+}
+
+/// The counters after each of `items`, appended after `before`.
+///
+/// `on_path`: which of the items' message ids stand on the path already, on nodes that anybody may
+/// see.
+#[must_use]
+pub fn count(
+    before: Counters,
+    items: &[NewItem],
+    mut on_path: BTreeSet<MessageId>,
+) -> Vec<Counters> {
+    let mut now = before;
+    items
+        .iter()
+        .map(|item| {
+            now.depth += 1;
+            let is_new = item.audience != Audience::NONE
+                && item
+                    .message_id
+                    .as_ref()
+                    .is_none_or(|id| on_path.insert(id.clone()));
+            if is_new {
+                now.messages += 1;
+                now.turns += u64::from(item.kind == NodeKind::User);
+            }
+            if item.kind == NodeKind::Compaction {
+                now.compacted = now.depth;
+            }
+            now
+        })
+        .collect()
+}

@@ -1,0 +1,26 @@
+//! The decisions that every backend must take alike.
+//!
+//! A backend gathers facts inside its transaction and asks here; then it writes what follows. All
+//! of this is pure, so a backend over a network gathers its facts in one query and is still the
+//! same store.
+
+mod automatic_name;
+mod check;
+mod count;
+mod land;
+mod merge;
+mod page;
+mod replay;
+mod root_record;
+
+pub use automatic_name::automatic_name;
+pub use check::{
+    check_append, check_blob, check_delete_branch, check_new_conversation, check_prefix,
+    check_put_entry, check_update, check_version, merge_metadata,
+};
+pub use count::{Counters, count};
+pub use land::{BranchFacts, Landing, land};
+pub use merge::{Merged, merge};
+pub use page::{Extent, extent};
+pub use replay::{Stored, replay};
+pub use root_record::{RootRecord, decode_root, encode_root};

@@ -1,0 +1,76 @@
+//! Which depths a read covers.
+
+use crate::read::{ReadRequest, Span};
+
+/// Depths to be read: `from..=to`, empty if `from > to`, and where the next page begins.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Extent {
+    /// The first depth.
+    pub from: u64,
+    /// The last depth.
+    pub to: u64,
+    /// The first depth of the next page, if the limit cut.
+    pub next: Option<u64>,
+}
+
+/// The depths that `request` covers on a path of length `depth`.
+#[must_use]
+pub fn extent(request: &ReadRequest, depth: u64) -> Extent {
+    let (from, to) = match request.span {
+        Span::Whole => (1, depth),
+        Span::Last(count) => (depth.saturating_sub(count) + 1, depth),
+        Span::From(from) => (from.max(1), depth),
+        Span::Between(from, to) => (from.max(1), to.min(depth)),
+    };
+    let Some(limit) = request.limit else {
+        return Extent {
+            from,
+            to,
+            next: None,
+        };
+    };
+    let end = from.saturating_add(limit as u64);
+    if end > to {
+        return Extent {
+            from,
+            to,
+            next: None,
+        };
+    }
+    Extent {
+        from,
+        to: end - 1,
+        next: Some(end),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::read::At;
+    use contexture_ir::BranchName;
+
+    #[test]
+    fn spans_stay_on_the_path() {
+        let check = |span, limit, expected: (u64, u64, Option<u64>)| {
+            let request = ReadRequest {
+                at: At::Branch(BranchName::main()),
+                span,
+                limit,
+            };
+            let got = extent(&request, 10);
+            assert_eq!((got.from, got.to, got.next), expected, "{span:?} {limit:?}");
+        };
+        check(Span::Whole, None, (1, 10, None));
+        check(Span::Whole, Some(4), (1, 4, Some(5)));
+        check(Span::Whole, Some(10), (1, 10, None));
+        check(Span::Last(3), None, (8, 10, None));
+        check(Span::Last(30), None, (1, 10, None));
+        check(Span::Last(0), None, (11, 10, None));
+        check(Span::From(0), Some(usize::MAX), (1, 10, None));
+        check(Span::From(12), Some(1), (12, 10, None));
+        check(Span::Between(3, 99), Some(2), (3, 4, Some(5)));
+        check(Span::Between(5, 4), None, (5, 4, None));
+        check(Span::From(3), Some(0), (3, 2, Some(3)));
+    }
+}

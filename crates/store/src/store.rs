@@ -1,0 +1,171 @@
+//! The contract.
+
+use std::fmt;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use contexture_ir::{ConversationId, Owner};
+
+use crate::append::{AppendRequest, Appended};
+use crate::blob::BlobId;
+use crate::conversation::{
+    Conversation, ConversationPage, ConversationUpdate, ListConversations, NewConversation,
+};
+use crate::error::Error;
+use crate::event::Event;
+use crate::key_value::KeyValues;
+use crate::limits::Limits;
+use crate::node::Node;
+use crate::read::{NodeQuery, Page, ReadRequest};
+use crate::refs::{RefChange, RefChanged, Refs};
+use crate::state::{State, StateRequest};
+
+/// A place that keeps conversations.
+///
+/// # What every backend promises
+///
+/// **Scope.** Each call names its owner. What belongs to another owner is
+/// [`Error::NotFound`], exactly as if it did not exist. Conversation ids are unique within
+/// an owner, node ids, message ids and names within a conversation.
+///
+/// **Atomic.** Each call is one transaction: an error leaves nothing behind, except
+/// [`Error::OutcomeUnknown`], after which the same call may be repeated. A dropped future leaves
+/// nothing, or the complete call. An append stores its nodes, blobs, state, the branch's move, a
+/// new branch and the event together.
+///
+/// **Durable.** What was acknowledged survives a crash, as far as the backend's durability setting
+/// says; the in-memory store keeps nothing beyond its own life.
+///
+/// **Ordered.** The nodes of a path are ordered by depth, nothing else. Times are information
+/// given by the callers: no clock is read, and a clock that jumps harms nothing. Writes to one
+/// conversation are serial; a reader sees the state between two writes, never half of one.
+///
+/// **Immutable.** Nodes never change, so the path to a node is constant. Only names move.
+/// Deleting a branch or a checkpoint deletes the name; deleting a conversation deletes everything.
+///
+/// **Idempotent.** An append is identified by its node ids. All stored with the same bytes, one
+/// after the other on one path: success with `replayed`, and nothing changes, wherever the branch
+/// has moved since. Anything else with a known id is [`Error::IdConflict`].
+///
+/// **Cheap.** No write reads a path. An append, a new branch, a count, a list entry cost the same
+/// at any depth; reading costs what is read.
+///
+/// # The order in which an append is judged
+///
+/// limits and contradictions, the owner and conversation, replay, the branch, the fence, the
+/// head, references to nodes, state. The first failure is the error. A stale fence is
+/// refused even where a sibling was allowed.
+#[async_trait]
+pub trait Store: KeyValues + fmt::Debug {
+    /// What this backend does beyond the contract.
+    fn capabilities(&self) -> Capabilities;
+
+    /// How much one call may carry.
+    fn limits(&self) -> &Limits;
+
+    /// Makes a conversation with the empty, active branch `main`.
+    async fn create_conversation(
+        &self,
+        owner: &Owner,
+        new: NewConversation,
+    ) -> Result<Conversation, Error>;
+
+    /// A conversation's record.
+    async fn conversation(&self, owner: &Owner, id: &ConversationId)
+    -> Result<Conversation, Error>;
+
+    /// The owner's conversations, most recently updated first.
+    async fn conversations(
+        &self,
+        owner: &Owner,
+        list: ListConversations,
+    ) -> Result<ConversationPage, Error>;
+
+    /// Changes title or metadata, and gives the record after the change.
+    async fn update_conversation(
+        &self,
+        owner: &Owner,
+        id: &ConversationId,
+        update: ConversationUpdate,
+    ) -> Result<Conversation, Error>;
+
+    /// Deletes a conversation and everything that hangs off it.
+    async fn delete_conversation(&self, owner: &Owner, id: &ConversationId) -> Result<(), Error>;
+
+    /// Appends items; see the trait's documentation.
+    async fn append(
+        &self,
+        owner: &Owner,
+        id: &ConversationId,
+        request: AppendRequest,
+    ) -> Result<Appended, Error>;
+
+    /// Part of a path, oldest first. Name and nodes are read at one instant.
+    async fn read(
+        &self,
+        owner: &Owner,
+        id: &ConversationId,
+        request: ReadRequest,
+    ) -> Result<Page, Error>;
+
+    /// Nodes wherever they stand; [`Error::NotFound`] rather than an empty list.
+    async fn nodes(
+        &self,
+        owner: &Owner,
+        id: &ConversationId,
+        query: NodeQuery,
+    ) -> Result<Vec<Arc<Node>>, Error>;
+
+    /// The state at a node; empty on an empty branch.
+    async fn state(
+        &self,
+        owner: &Owner,
+        id: &ConversationId,
+        request: StateRequest,
+    ) -> Result<State, Error>;
+
+    /// All branches and checkpoints, at one instant.
+    async fn refs(&self, owner: &Owner, id: &ConversationId) -> Result<Refs, Error>;
+
+    /// Makes, activates, claims, moves or deletes a name.
+    async fn change_ref(
+        &self,
+        owner: &Owner,
+        id: &ConversationId,
+        change: RefChange,
+        at_ms: i64,
+    ) -> Result<RefChanged, Error>;
+
+    /// Stores bytes beside the tree. Storing them again changes nothing.
+    async fn put_blob(
+        &self,
+        owner: &Owner,
+        id: &ConversationId,
+        bytes: Arc<[u8]>,
+    ) -> Result<BlobId, Error>;
+
+    /// Stored bytes.
+    async fn blob(
+        &self,
+        owner: &Owner,
+        id: &ConversationId,
+        blob: BlobId,
+    ) -> Result<Arc<[u8]>, Error>;
+
+    /// The events after number `after` (0: from the first), at most `limit`, in order.
+    async fn events(
+        &self,
+        owner: &Owner,
+        id: &ConversationId,
+        after: u64,
+        limit: usize,
+    ) -> Result<Vec<Event>, Error>;
+}
+
+/// What a backend does beyond the contract.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Capabilities {
+    /// What was acknowledged survives the process.
+    pub durable: bool,
+}
