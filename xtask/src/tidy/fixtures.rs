@@ -1,7 +1,11 @@
 //! Every fixture is claimed by a test, and copied data carries its licence.
 //!
-//! A fixture is claimed when its file name, its stem, or the name of a directory it stands in (below `fixtures`) occurs in
-//! the Rust code of its crate. Not here: whether the test says anything about it.
+//! Fixtures are the files under a crate's `tests/fixtures`, and those under `crates/testdata/data`, which serve the tests
+//! of all crates. One is claimed when its file name, its stem, or the name of a directory it stands in (below the
+//! fixtures) occurs in the Rust code of its crate; of any crate for the latter. Data that is compiled in (`crates/*/data`)
+//! and the examples need no claim, only an origin.
+//!
+//! Not here: whether the test says anything about it.
 
 use std::collections::BTreeMap;
 
@@ -11,28 +15,50 @@ use crate::tidy::workspace::{File, Workspace};
 /// Beside data: where it comes from and under which terms. `README` serves for data that is our own.
 const ORIGINS: &[&str] = &["LICENSE", "LICENCE", "COPYING", "NOTICE", "README"];
 
-const FIXTURES: &str = "/tests/fixtures/";
+/// Below these, in a crate, stands data.
+const FOLDERS: &[&str] = &["/tests/fixtures", "/data"];
+/// The crate whose data all others use.
+const SHARED: &str = "crates/testdata";
 
-/// Checks the fixtures of every crate, and the data of the examples.
+/// Checks the fixtures of every crate, and the origin of all data.
 pub(crate) fn check(workspace: &Workspace) -> Vec<Finding> {
     let mut code: BTreeMap<&str, String> = BTreeMap::new();
     for (file, _) in workspace.rust() {
         if let Some(home) = file.home() {
-            code.entry(home)
-                .or_default()
-                .push_str(file.text.as_deref().unwrap_or_default());
+            let text = file.text.as_deref().unwrap_or_default();
+            for reader in [home, SHARED] {
+                code.entry(reader).or_default().push_str(text);
+            }
         }
     }
-    let fixtures = workspace
+    let mut findings = without_origin(workspace);
+    for file in workspace
         .files
         .iter()
-        .filter(|file| file.path.contains(FIXTURES));
-    let mut findings: Vec<Finding> = fixtures
         .filter(|file| !is_origin(file.name()))
-        .filter_map(|file| unclaimed(file, code.get(file.home()?)?))
-        .collect();
-    findings.extend(without_origin(workspace));
+    {
+        if let Some((home, folder)) = file.home().zip(folder(&file.path))
+            && (home == SHARED || folder.ends_with("fixtures"))
+        {
+            let code = code.get(home).map_or("", String::as_str);
+            findings.extend(unclaimed(file, &folder, code));
+        }
+    }
     findings
+}
+
+/// The folder of data this path is below: `crates/ir/tests/fixtures`, `examples`.
+fn folder(path: &str) -> Option<String> {
+    if path.starts_with("examples/") {
+        return (!path.ends_with(".rs")).then(|| "examples".to_owned());
+    }
+    let name = path.strip_prefix("crates/")?.split('/').next()?;
+    let folders = FOLDERS
+        .iter()
+        .map(|folder| format!("crates/{name}{folder}"));
+    folders
+        .into_iter()
+        .find(|folder| path.starts_with(&format!("{folder}/")))
 }
 
 fn is_origin(name: &str) -> bool {
@@ -41,8 +67,8 @@ fn is_origin(name: &str) -> bool {
         .any(|origin| name.to_uppercase().starts_with(origin))
 }
 
-fn unclaimed(file: &File, code: &str) -> Option<Finding> {
-    let (_, below) = file.path.split_once(FIXTURES)?;
+fn unclaimed(file: &File, folder: &str, code: &str) -> Option<Finding> {
+    let below = file.path.strip_prefix(folder)?;
     let directories = below
         .rsplit_once('/')
         .map_or("", |(directories, _)| directories);
@@ -58,59 +84,32 @@ fn unclaimed(file: &File, code: &str) -> Option<Finding> {
     })
 }
 
-/// Directories with data and no word about where it comes from.
+/// Folders of data, and directories directly below them, with no word about where the data comes from.
 fn without_origin(workspace: &Workspace) -> Vec<Finding> {
-    let mut directories: BTreeMap<String, bool> = BTreeMap::new();
+    let mut spoken: BTreeMap<String, bool> = BTreeMap::new();
     for file in &workspace.files {
-        for directory in data_directories(&file.path) {
-            *directories.entry(directory).or_default() |= is_origin(file.name());
+        if let Some(folder) = folder(&file.path) {
+            let below = file.path.get(folder.len() + 1..).unwrap_or_default();
+            let directory = below
+                .split_once('/')
+                .map_or(folder.clone(), |(first, _)| format!("{folder}/{first}"));
+            *spoken.entry(directory).or_default() |= is_origin(file.name());
         }
     }
-    // A word in a directory speaks for what is below it.
-    let spoken = |directory: &str| {
-        directories
-            .iter()
-            .any(|(other, has)| *has && is_own_or_below(directory, other, workspace))
-    };
-    directories
+    let speaks = |directory: &str| spoken.get(directory).copied().unwrap_or_default();
+    spoken
         .keys()
-        .filter(|directory| !spoken(directory))
+        // A word in the folder speaks for the directories below it.
+        .filter(|directory| {
+            let above = directory.rsplit_once('/').map_or("", |(above, _)| above);
+            !speaks(directory) && !speaks(above)
+        })
         .map(|directory| {
             let remedy =
                 "put the licence beside it, or a README.md saying that the data is our own";
             Finding::about(directory, "data without its origin", remedy)
         })
         .collect()
-}
-
-fn is_own_or_below(directory: &str, other: &str, workspace: &Workspace) -> bool {
-    directory == other
-        || (directory
-            .strip_prefix(other)
-            .is_some_and(|rest| rest.starts_with('/'))
-            && workspace.files.iter().any(|file| {
-                let name = file
-                    .path
-                    .strip_prefix(other)
-                    .and_then(|rest| rest.strip_prefix('/'));
-                name.is_some_and(|name| !name.contains('/') && is_origin(name))
-            }))
-}
-
-/// The data directories this path is in: the fixtures themselves and each directory directly below them.
-fn data_directories(path: &str) -> Vec<String> {
-    let root = if let Some((before, _)) = path.split_once(FIXTURES) {
-        format!("{before}{}", FIXTURES.trim_end_matches('/'))
-    } else if path.starts_with("examples/") && !path.ends_with(".rs") {
-        "examples".to_owned()
-    } else {
-        return Vec::new();
-    };
-    let below = path.get(root.len() + 1..).unwrap_or_default();
-    match below.split_once('/') {
-        Some((first, _)) => vec![format!("{root}/{first}")],
-        None => vec![root],
-    }
 }
 
 #[cfg(test)]
