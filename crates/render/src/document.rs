@@ -1,0 +1,259 @@
+//! Fragments as one document of plain data: what the JSON, YAML, TOML and TOON renderers write.
+//!
+//! # The normal form
+//!
+//! A fragment is an object with one entry, its name and its data: `{"hint": "…"}`. The list is one
+//! object of all its fragments where their names differ, in order; where a name repeats, it is an
+//! array of such objects. With [`Shape::Tagged`] a fragment is `{"name": …, "data": …}` and the list
+//! an array of these, which [`parse_fragments`](contexture_ir::parse_fragments) reads back.
+//!
+//! Grouped fragments are one entry, the plural of their name, whose value is the array of their data.
+
+use std::borrow::Cow;
+
+use contexture_ir::{Fragment, FragmentData};
+use indexmap::IndexMap;
+use serde::ser::{Serialize, SerializeMap, Serializer};
+use serde_json::{Number, Value};
+
+use crate::error::RenderError;
+use crate::prepare::prepare;
+use crate::renderer::Grouping;
+use crate::words::plural;
+
+/// What the document of the data formats looks like.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct DataOptions {
+    /// Whether fragments of one name are gathered under its plural.
+    pub group_fragments: Grouping,
+    /// How a fragment looks as data.
+    pub shape: Shape,
+}
+
+/// How a fragment looks as data.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Shape {
+    /// `{"hint": "…"}`: short, and what a reader expects. A fragment inside data looks like an object
+    /// with one key.
+    #[default]
+    Keyed,
+    /// `{"name": "hint", "data": "…"}`: says which objects are fragments.
+    Tagged,
+}
+
+impl DataOptions {
+    /// The document as JSON: exactly what JSON and YAML output parses to. TOML and TOON output parse
+    /// to the same document without its nulls.
+    pub fn document(&self, fragments: &[Fragment]) -> Result<Value, RenderError> {
+        let prepared = prepare(fragments)?;
+        serde_json::to_value(Document::new(&prepared, self, Nulls::Keep))
+            .map_err(|source| RenderError::format("json", source))
+    }
+}
+
+/// Whether nulls are part of the document.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Nulls {
+    /// They are.
+    Keep,
+    /// Items, entries and fragments of null are left out.
+    Drop,
+}
+
+/// A document that borrows from the fragments.
+#[derive(Clone, Debug)]
+pub(crate) enum Document<'a> {
+    Null,
+    Bool(bool),
+    Number(&'a Number),
+    Text(Cow<'a, str>),
+    Array(Vec<Document<'a>>),
+    Object(Vec<(Cow<'a, str>, Document<'a>)>),
+}
+
+impl<'a> Document<'a> {
+    /// The document of prepared fragments: always an object or an array.
+    pub(crate) fn new(
+        fragments: &'a [Cow<'_, Fragment>],
+        options: &DataOptions,
+        nulls: Nulls,
+    ) -> Self {
+        let writer = Writer { options, nulls };
+        let shown = fragments
+            .iter()
+            .map(AsRef::as_ref)
+            .filter(|fragment: &&Fragment| {
+                nulls == Nulls::Keep || !fragment.data().is_none_or(FragmentData::is_null)
+            });
+        let entries = if options.group_fragments.of_list() {
+            let groups = group(shown);
+            groups
+                .into_iter()
+                .map(|(name, members)| writer.group(name, &members))
+                .collect()
+        } else {
+            shown.map(|fragment| writer.entry(fragment)).collect()
+        };
+        writer.list(entries)
+    }
+}
+
+struct Writer<'o> {
+    options: &'o DataOptions,
+    nulls: Nulls,
+}
+
+type Entry<'a> = (Cow<'a, str>, Document<'a>);
+
+impl Writer<'_> {
+    fn list<'a>(&self, entries: Vec<Entry<'a>>) -> Document<'a> {
+        let names: IndexMap<&str, ()> = entries.iter().map(|(name, _)| (&**name, ())).collect();
+        if self.options.shape == Shape::Keyed && names.len() == entries.len() {
+            return Document::Object(entries);
+        }
+        Document::Array(
+            entries
+                .into_iter()
+                .map(|entry| self.fragment(entry))
+                .collect(),
+        )
+    }
+
+    fn fragment<'a>(&self, (name, data): Entry<'a>) -> Document<'a> {
+        Document::Object(match self.options.shape {
+            Shape::Keyed => vec![(name, data)],
+            Shape::Tagged => {
+                vec![
+                    (Cow::Borrowed("name"), Document::Text(name)),
+                    (Cow::Borrowed("data"), data),
+                ]
+            }
+        })
+    }
+
+    fn entry<'a>(&self, fragment: &'a Fragment) -> Entry<'a> {
+        let data = fragment
+            .data()
+            .map_or(Document::Null, |data| self.fragment_data(data));
+        (Cow::Borrowed(fragment.name.as_str()), data)
+    }
+
+    fn group<'a>(&self, name: &'a str, members: &[&'a Fragment]) -> Entry<'a> {
+        let title = Some(plural(name)).filter(|title| !title.is_empty());
+        let members = members.iter().map(|member| self.entry(member));
+        let data = match self.options.shape {
+            Shape::Keyed => members.map(|(_, data)| data).collect(),
+            Shape::Tagged => members.map(|entry| self.fragment(entry)).collect(),
+        };
+        (
+            title.map_or(Cow::Borrowed(name), Cow::Owned),
+            Document::Array(data),
+        )
+    }
+
+    /// The data of a fragment: the one place where an array's fragments are grouped.
+    fn fragment_data<'a>(&self, data: &'a FragmentData) -> Document<'a> {
+        match data {
+            FragmentData::Array(items) if self.options.group_fragments.of_children() => {
+                self.grouped(items)
+            }
+            other => self.data(other),
+        }
+    }
+
+    fn grouped<'a>(&self, items: &'a [FragmentData]) -> Document<'a> {
+        let mut groups = group(
+            items
+                .iter()
+                .filter(|item| self.shows(item))
+                .filter_map(inner),
+        );
+        let mut shown = Vec::new();
+        for item in items.iter().filter(|item| self.shows(item)) {
+            match item {
+                FragmentData::Fragment(inner) => {
+                    if let Some((name, members)) = take_group(&mut groups, &inner.name) {
+                        shown.push(self.fragment(self.group(name, &members)));
+                    }
+                }
+                other => shown.push(self.data(other)),
+            }
+        }
+        Document::Array(shown)
+    }
+
+    fn data<'a>(&self, data: &'a FragmentData) -> Document<'a> {
+        match data {
+            FragmentData::Null => Document::Null,
+            FragmentData::Bool(value) => Document::Bool(*value),
+            FragmentData::Number(number) => Document::Number(number),
+            FragmentData::Text(text) => Document::Text(Cow::Borrowed(text)),
+            FragmentData::Array(items) => Document::Array(
+                items
+                    .iter()
+                    .filter(|item| self.shows(item))
+                    .map(|item| self.data(item))
+                    .collect(),
+            ),
+            FragmentData::Object(entries) => Document::Object(
+                entries
+                    .iter()
+                    .filter(|(_, value)| self.shows(value))
+                    .map(|(key, value)| (Cow::Borrowed(key.as_str()), self.data(value)))
+                    .collect(),
+            ),
+            FragmentData::Fragment(inner) => self.fragment(self.entry(inner)),
+        }
+    }
+
+    fn shows(&self, data: &FragmentData) -> bool {
+        self.nulls == Nulls::Keep || !data.is_null()
+    }
+}
+
+fn inner(data: &FragmentData) -> Option<&Fragment> {
+    match data {
+        FragmentData::Fragment(inner) => Some(inner),
+        _ => None,
+    }
+}
+
+/// The group of this name, the first time it is asked for. Emptied rather than removed, so that many
+/// groups cost no more than their members.
+fn take_group<'a>(
+    groups: &mut IndexMap<&'a str, Vec<&'a Fragment>>,
+    name: &str,
+) -> Option<(&'a str, Vec<&'a Fragment>)> {
+    let (_, title, members) = groups.get_full_mut(name)?;
+    let members = std::mem::take(members);
+    (!members.is_empty()).then_some((*title, members))
+}
+
+fn group<'a>(
+    fragments: impl Iterator<Item = &'a Fragment>,
+) -> IndexMap<&'a str, Vec<&'a Fragment>> {
+    let mut groups: IndexMap<&str, Vec<&Fragment>> = IndexMap::new();
+    for fragment in fragments {
+        groups.entry(&fragment.name).or_default().push(fragment);
+    }
+    groups
+}
+
+impl Serialize for Document<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self {
+            Self::Null => serializer.serialize_unit(),
+            Self::Bool(value) => serializer.serialize_bool(*value),
+            Self::Number(number) => number.serialize(serializer),
+            Self::Text(text) => serializer.serialize_str(text),
+            Self::Array(items) => serializer.collect_seq(items),
+            Self::Object(entries) => {
+                let mut map = serializer.serialize_map(Some(entries.len()))?;
+                entries
+                    .iter()
+                    .try_for_each(|(key, value)| map.serialize_entry(&**key, value))?;
+                map.end()
+            }
+        }
+    }
+}

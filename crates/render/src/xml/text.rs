@@ -1,0 +1,89 @@
+//! The elements as text.
+
+use super::escape::{escape_lines, escape_text};
+use super::name::write_name;
+use super::walk::Sink;
+use crate::indent::push_spaces;
+
+/// Writes into one string.
+#[derive(Debug, Default)]
+pub(super) struct TextSink {
+    out: String,
+    open: Vec<Open>,
+}
+
+/// An element whose start tag is written: where it begins and where what it holds begins.
+#[derive(Debug)]
+struct Open {
+    start: usize,
+    content: usize,
+}
+
+impl TextSink {
+    pub(super) fn into_text(self) -> String {
+        self.out
+    }
+
+    fn begin_line(&mut self, depth: usize) {
+        if !self.out.is_empty() {
+            self.out.push('\n');
+        }
+        push_spaces(&mut self.out, 2 * depth);
+    }
+
+    fn start_tag(&mut self, name: &str) {
+        self.out.push('<');
+        write_name(&mut self.out, name);
+        self.out.push('>');
+    }
+
+    fn end_tag(&mut self, name: &str) {
+        self.out.push_str("</");
+        write_name(&mut self.out, name);
+        self.out.push('>');
+    }
+}
+
+impl Sink for TextSink {
+    fn open(&mut self, name: &str, depth: usize) {
+        let start = self.out.len();
+        self.begin_line(depth);
+        self.start_tag(name);
+        self.open.push(Open {
+            start,
+            content: self.out.len(),
+        });
+    }
+
+    fn close(&mut self, name: &str, depth: usize) {
+        let Some(Open { start, content }) = self.open.pop() else {
+            return;
+        };
+        if self.out.len() == content {
+            return self.out.truncate(start);
+        }
+        self.begin_line(depth);
+        self.end_tag(name);
+    }
+
+    fn leaf(&mut self, name: &str, text: &str, depth: usize) {
+        self.begin_line(depth);
+        self.start_tag(name);
+        if text.as_bytes().contains(&b'\n') {
+            self.out.push('\n');
+            if !text.chars().all(is_blank) {
+                push_spaces(&mut self.out, 2 * (depth + 1));
+                escape_lines(&mut self.out, text, 2 * (depth + 1));
+            }
+            self.begin_line(depth);
+        } else {
+            escape_text(&mut self.out, text);
+        }
+        self.end_tag(name);
+    }
+}
+
+/// What ECMAScript's `trim` removes.
+fn is_blank(c: char) -> bool {
+    c.is_whitespace() && c != '\u{85}' || c == '\u{feff}'
+}
