@@ -150,7 +150,7 @@ fn tests(runner: &Runner, rest: &[String]) -> Command {
     match runner {
         Runner::Installed | Runner::At(_) => command.args(["nextest", "run", "--no-fail-fast"]),
         // What nextest runs by default; examples in the documentation follow in their own step.
-        Runner::Plain => command.args(["test", "--no-fail-fast", "--lib", "--bins", "--tests"]),
+        Runner::Plain => command.args(["test", "--no-fail-fast", "--tests"]),
     };
     if selection(rest).is_empty() {
         command.arg("--workspace");
