@@ -48,7 +48,7 @@ struct Fact {
 }
 
 /// Writes `models.json` from the source table at `source`: the JSON file itself or a wheel that contains it.
-pub fn run(source: &Path) -> Result<()> {
+pub(crate) fn run(source: &Path) -> Result<()> {
     let data = data_directory();
     let text = fs::read_to_string(data.join("facts.toml")).context("reading facts.toml")?;
     let facts: Facts = toml::from_str(&text).context("facts.toml")?;
@@ -62,7 +62,7 @@ pub fn run(source: &Path) -> Result<()> {
 }
 
 /// Fetches the newest `litellm` wheel into `directory` with pip and returns its path.
-pub fn download(directory: &Path) -> Result<PathBuf> {
+pub(crate) fn download(directory: &Path) -> Result<PathBuf> {
     let status = Command::new("pip")
         .args(["download", "--quiet", "--no-deps", "--dest"])
         .arg(directory)
@@ -207,7 +207,10 @@ fn prices(entry: &Value) -> Result<Value> {
         }
     }
     for tier in entry["tiered_pricing"].as_array().into_iter().flatten() {
-        let from = tier["range"][0].as_f64().unwrap_or(0.0) as u64;
+        let from = tier
+            .pointer("/range/0")
+            .and_then(Value::as_f64)
+            .unwrap_or(0.0) as u64;
         let found = meters(tier, "")?;
         match from {
             0 => prices.extend(found),
@@ -235,7 +238,10 @@ fn meters(entry: &Value, suffix: &str) -> Result<Map<String, Value>> {
         ("output", "output_cost_per_token"),
         ("cache_read", "cache_read_input_token_cost"),
         ("cache_write", "cache_creation_input_token_cost"),
-        ("cache_write_1h", "cache_creation_input_token_cost_above_1hr"),
+        (
+            "cache_write_1h",
+            "cache_creation_input_token_cost_above_1hr",
+        ),
         ("input_audio", "input_cost_per_audio_token"),
     ] {
         if let Some(cost) = entry[format!("{field}{suffix}")].as_f64() {
@@ -255,7 +261,10 @@ fn capabilities(entry: &Value, take: &Take) -> Value {
     let mut capabilities = Map::new();
     for (name, field) in [
         ("prefill", "supports_assistant_prefill"),
-        ("mid_conversation_system", "supports_mid_conversation_system"),
+        (
+            "mid_conversation_system",
+            "supports_mid_conversation_system",
+        ),
         ("tools", "supports_function_calling"),
         ("parallel_tools", "supports_parallel_function_calling"),
         ("images", "supports_vision"),
@@ -295,8 +304,9 @@ fn cache(entry: &Value, take: &Take) -> Value {
 /// A dated snapshot that says the same as its undated model is found by the rules of resolution anyway.
 fn drop_equal_snapshots(models: &mut BTreeMap<String, Map<String, Value>>) {
     let same = |a: &Map<String, Value>, b: &Map<String, Value>| {
-        a.iter()
-            .all(|(name, value)| matches!(name.as_str(), "id" | "retires") || b.get(name) == Some(value))
+        a.iter().all(|(name, value)| {
+            matches!(name.as_str(), "id" | "retires") || b.get(name) == Some(value)
+        })
     };
     let redundant: Vec<String> = models
         .iter()

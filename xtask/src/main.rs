@@ -9,6 +9,7 @@
 )]
 
 mod bench;
+mod catalogue;
 mod ci;
 mod licences;
 mod metadata;
@@ -16,6 +17,7 @@ mod shell;
 mod testing;
 mod tidy;
 
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::Result;
@@ -45,6 +47,11 @@ enum Task {
     Soak(testing::Arguments),
     /// The licence of every dependency against deny.toml
     Licences,
+    /// Makes the catalogue of models anew from public data
+    Catalogue {
+        /// LiteLLM's table of models, or the Python package with it; fetched with pip where not given
+        source: Option<PathBuf>,
+    },
 }
 
 fn main() -> ExitCode {
@@ -65,6 +72,13 @@ fn run(task: Task) -> Result<()> {
         Task::Bench(arguments) => bench::run(&arguments),
         Task::Soak(arguments) => testing::soak(&arguments.rest),
         Task::Licences => licences::run(),
+        Task::Catalogue {
+            source: Some(source),
+        } => catalogue::run(&source),
+        Task::Catalogue { source: None } => {
+            let directory = tempfile::tempdir()?;
+            catalogue::run(&catalogue::download(directory.path())?)
+        }
     }
 }
 
