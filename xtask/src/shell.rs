@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Instant;
 
-use anyhow::{Context as _, Result, bail};
+use anyhow::{Context as _, Result, anyhow, bail};
 
 /// The cargo that runs this program, so that `cargo +toolchain xtask …` keeps its toolchain.
 pub(crate) fn cargo() -> Command {
@@ -93,9 +93,9 @@ pub(crate) fn step(name: &str, again: &str, work: impl FnOnce() -> Result<()>) -
             println!("   {name}: ok, {seconds:.1} s");
             Ok(())
         }
-        Err(error) => Err(error.context(format!(
-            "step `{name}` failed after {seconds:.1} s\n  again, only this step: {again}"
-        ))),
+        Err(error) => Err(anyhow!(
+            "step `{name}` failed after {seconds:.1} s: {error:#}\n  again, only this step: {again}"
+        )),
     }
 }
 
