@@ -13,8 +13,24 @@ use std::time::Instant;
 use anyhow::{Context as _, Result, anyhow, bail};
 
 /// The cargo that runs this program, so that `cargo +toolchain xtask …` keeps its toolchain.
+///
+/// What `cargo run` told this program about its own package is not passed on: build scripts that watch it would run
+/// again each time one changes between `cargo xtask` and plain cargo.
 pub(crate) fn cargo() -> Command {
-    Command::new(std::env::var_os("CARGO").unwrap_or_else(|| OsString::from("cargo")))
+    let mut command =
+        Command::new(std::env::var_os("CARGO").unwrap_or_else(|| OsString::from("cargo")));
+    for (name, _) in
+        std::env::vars_os().filter(|(name, _)| is_about_package(&name.to_string_lossy()))
+    {
+        command.env_remove(name);
+    }
+    command
+}
+
+fn is_about_package(variable: &str) -> bool {
+    ["CARGO_PKG_", "CARGO_MANIFEST_"]
+        .iter()
+        .any(|prefix| variable.starts_with(prefix))
 }
 
 /// The root of the workspace: the parent of this crate.

@@ -130,7 +130,14 @@ fn deny() -> Result<()> {
         return Ok(());
     }
     let mut deny = shell::cargo();
-    deny.args(["deny", "check", "licenses", "bans", "sources"]);
+    deny.args([
+        "deny",
+        "check",
+        "--hide-inclusion-graph",
+        "licenses",
+        "bans",
+        "sources",
+    ]);
     shell::run(deny)
 }
 

@@ -16,6 +16,9 @@ const PAPERS: &[&str] = &[
     "docs/glossary.md",
     "docs/design/README.md",
 ];
+/// What a newcomer types and a build machine runs: the same.
+const TEST_COMMAND: &str = "cargo xtask test";
+const SAYING_IT: &[&str] = &["README.md", "CONTRIBUTING.md", ".ci/run"];
 const MAP: &str = "ARCHITECTURE.md";
 const MAP_LINES: usize = 300;
 
@@ -27,6 +30,19 @@ pub(crate) fn check(workspace: &Workspace) -> Vec<Finding> {
         .filter(|paper| workspace.text(paper).is_none())
     {
         findings.push(Finding::about(paper, "is missing", "write it"));
+    }
+    for paper in SAYING_IT {
+        if workspace
+            .text(paper)
+            .is_some_and(|text| !text.contains(TEST_COMMAND))
+        {
+            let what = format!("does not say `{TEST_COMMAND}`");
+            findings.push(Finding::about(
+                paper,
+                what,
+                "everybody runs the tests by the same command",
+            ));
+        }
     }
     findings.extend(map(workspace));
     for package in &workspace.packages {
@@ -150,9 +166,15 @@ mod tests {
     fn missing_papers_are_found() {
         assert_eq!(found(&[], "README.md").len(), 1);
         assert_eq!(
-            found(&[("README.md", "# A")], "README.md"),
+            found(&[("LICENSE-MIT", "MIT")], "LICENSE-MIT"),
             Vec::<String>::new()
         );
+    }
+
+    #[test]
+    fn everybody_runs_the_tests_by_the_same_command() {
+        assert_eq!(found(&[(".ci/run", "cargo test")], ".ci/run").len(), 1);
+        assert_eq!(found(&[(".ci/run", TEST_COMMAND)], ".ci/run").len(), 0);
     }
 
     #[test]
@@ -186,8 +208,7 @@ mod tests {
 
     #[test]
     fn dead_links_are_found() {
-        let text =
-            "[a](docs/b.md) [c](docs/lost.md#x) [d](https://e.org) [f](#g)\n```\nv[0](x)\n```\n";
+        let text = "cargo xtask test [a](docs/b.md) [c](docs/lost.md#x) [d](https://e.org) [f](#g)\n```\nv[0](x)\n```\n";
         let found = found(
             &[
                 ("README.md", text),
