@@ -9,17 +9,20 @@
 //! not know. Not here: tokens, budgets, storage, HTTP.
 
 mod anthropic;
+mod carry;
 mod document;
 mod entry;
 mod error;
 mod format;
 mod gemini;
 mod items;
+mod json;
 mod loss;
 mod lower;
 mod media;
 mod openai_chat;
 mod openai_responses;
+mod system_tag;
 mod ui;
 
 pub use document::{Lifted, Lowered, lift, lower, rebase};

@@ -1,24 +1,86 @@
-//! anthropic.
+//! Anthropic Messages, requests and responses.
+//!
+//! Canonical form, to which everything that came in another shape carries a hint:
+//! `{model, tools, system: [blocks], messages: [{role, content: [blocks]}], max_tokens, …}`; members in
+//! that order, what changes from call to call last. Results of tools stand first in their message and
+//! text results are strings. A run becomes one message unless items say that they began one of their
+//! own. Blank text is never written into a request: the provider refuses it.
+//!
+//! One block becomes one item, neighbouring text and media become the parts of one message. Blocks
+//! whose content only the provider understands (server tools, MCP, containers, …) are kept whole and in
+//! order: as an extension item `anthropic:<type>` on the model's side, as an extension part elsewhere.
+//!
+//! Not here: whether a model accepts a feature (prefill, effort, mid-conversation system messages).
+//! Item ids and statuses are bookkeeping of other formats and leave no loss; neither does a model name.
 
-use contexture_ir::Transcript;
+mod choice;
+mod media;
+mod options;
+mod read;
+mod request;
+mod response;
+mod source;
+mod tools;
+mod write;
+
+use contexture_ir::{Error, Fields, Transcript};
+use serde_json::value::RawValue;
 
 use crate::document::{Lifted, Lowered};
 use crate::entry::Run;
 use crate::error::WireError;
+use crate::format::{Format, Kind};
 use crate::lower::{Chunk, Dialect, Envelope};
 
-pub(crate) fn lift(_text: &str) -> Result<Lifted, WireError> {
-    unimplemented!()
+/// The format's name, also the key of its fields in `ctx:wire`.
+const FORMAT: &str = Format::Anthropic.as_str();
+/// What opaque fields of reasoning and compactions are marked with.
+const FAMILY: &str = "anthropic-claude-v1";
+/// Where a message's own unknown fields hang on its first item.
+const MESSAGE: &str = "(message)";
+
+pub(crate) fn lift(text: &str) -> Result<Lifted, WireError> {
+    let text = text.trim();
+    if text.starts_with('[') {
+        let messages: &RawValue = serde_json::from_str(text).map_err(|_| shape())?;
+        let items = read::messages(messages).map_err(invalid)?;
+        return Ok(lifted(Kind::Messages, Transcript { items, ..Transcript::default() }));
+    }
+    let fields = Fields::parse(text).map_err(|_| shape())?;
+    if fields.get(&["messages"]).is_some() {
+        return Ok(lifted(Kind::Request, request::lift(fields).map_err(invalid)?));
+    }
+    let is_message = fields.get(&["type"]).is_none_or(|kind| kind.get() == "\"message\"");
+    let is_answer = fields.get(&["role"]).is_some_and(|role| role.get() == "\"assistant\"");
+    if is_message && is_answer && fields.get(&["content"]).is_some() {
+        return Ok(lifted(Kind::Response, response::lift(fields).map_err(invalid)?));
+    }
+    Err(shape())
 }
 
-pub(crate) fn lower_run(_dialect: &Dialect, _run: &Run<'_, '_>) -> Chunk {
-    unimplemented!()
+pub(crate) fn lower_run(dialect: &Dialect, run: &Run<'_, '_>) -> Chunk {
+    write::run(dialect, run)
 }
 
-pub(crate) fn envelope(_dialect: &Dialect, _request: &Transcript) -> Envelope {
-    unimplemented!()
+pub(crate) fn envelope(_dialect: &Dialect, request: &Transcript) -> Envelope {
+    request::envelope(request)
 }
 
-pub(crate) fn lower_response(_transcript: &Transcript) -> Lowered {
-    unimplemented!()
+pub(crate) fn lower_response(transcript: &Transcript) -> Lowered {
+    response::lower(transcript)
+}
+
+fn lifted(kind: Kind, transcript: Transcript) -> Lifted {
+    Lifted { kind, transcript, losses: Vec::new() }
+}
+
+fn shape() -> WireError {
+    WireError::WrongShape {
+        format: Format::Anthropic,
+        expected: "a request with `messages`, a response of type `message`, or an array of messages",
+    }
+}
+
+fn invalid(source: Error) -> WireError {
+    WireError::Invalid { format: Format::Anthropic, source }
 }

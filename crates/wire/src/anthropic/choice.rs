@@ -1,0 +1,62 @@
+//! Which tools may be used, and whether several at once.
+
+use contexture_ir::{Error, Fields, RequestOptions, ToolChoice, quote};
+use serde_json::value::RawValue;
+
+use super::FORMAT;
+use crate::json::Object;
+use crate::loss::{LossKind, Losses};
+
+/// Reads `tool_choice`.
+pub(super) fn read(value: &RawValue, options: &mut RequestOptions) -> Result<(), Error> {
+    let mut fields = Fields::parse(value.get())?;
+    let kind = fields.need_string(&["type"])?;
+    let parallel = fields.take_as::<bool>(&["disable_parallel_tool_use"], "a boolean")?;
+    let name = fields.take_string(&["name"])?;
+    let choice = match (kind.as_str(), name) {
+        ("auto", None) => Some(ToolChoice::Auto),
+        ("any", None) => Some(ToolChoice::Required),
+        ("none", None) if parallel.is_none() => Some(ToolChoice::None),
+        ("tool", Some(name)) => Some(ToolChoice::Function { name }),
+        _ => None,
+    };
+    options.parallel_tool_calls = parallel.map(|disabled| !disabled);
+    options.tool_choice = Some(match choice {
+        Some(choice) if fields.is_empty() => choice,
+        _ => ToolChoice::Other { format: FORMAT.to_owned(), raw: value.into() },
+    });
+    Ok(())
+}
+
+/// Writes `tool_choice`; `None` where the provider's default says the same.
+pub(super) fn write(
+    options: &RequestOptions,
+    offered: usize,
+    losses: &mut Losses,
+) -> Option<String> {
+    let parallel = options.parallel_tool_calls;
+    let (kind, name) = match &options.tool_choice {
+        Some(ToolChoice::Other { format, raw }) if format == FORMAT => {
+            return Some(raw.get().to_owned());
+        }
+        Some(ToolChoice::Other { format, .. }) => {
+            losses.push("options.tool_choice", LossKind::Tool, format!("a choice of {format}"));
+            ("auto", None)
+        }
+        // Without a choice only a ban on parallel calls must be said, and only where there are tools.
+        None if parallel != Some(false) || offered == 0 => return None,
+        None | Some(ToolChoice::Auto) => ("auto", None),
+        Some(ToolChoice::None) => return Some("{\"type\":\"none\"}".to_owned()),
+        Some(ToolChoice::Required) => ("any", None),
+        Some(ToolChoice::Function { name }) => ("tool", Some(name)),
+    };
+    let mut object = Object::new();
+    object.string("type", kind);
+    object.maybe("name", name.map(|name| quote(name)).as_deref());
+    object.maybe("disable_parallel_tool_use", parallel.map(disabled));
+    Some(object.finish())
+}
+
+fn disabled(parallel: bool) -> &'static str {
+    if parallel { "false" } else { "true" }
+}

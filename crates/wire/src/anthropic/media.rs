@@ -1,0 +1,160 @@
+//! Pictures and files, written as image and document blocks.
+//!
+//! The provider takes pictures of four kinds, PDFs, and text; text goes as a `text` source, never as
+//! base64. A file id is the provider's own: one that another provider issued names nothing here.
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use contexture_ir::{Extra, FilePart, ImagePart, quote};
+
+use super::FORMAT;
+use crate::json::Object;
+use crate::loss::{LossKind, Losses};
+use crate::media::DataUrl;
+
+/// An image block; `None`, with a loss, if the provider would refuse it.
+pub(super) fn image(part: &ImagePart, path: &str, losses: &mut Losses) -> Option<String> {
+    if part.detail.as_deref().is_some_and(|detail| detail != "auto") {
+        losses.push(format!("{path}.detail"), LossKind::Field, "pictures have one level of detail");
+    }
+    let wire = part.extra.wire(FORMAT);
+    let source = match wire.get("source") {
+        Some(source) => Ok(source.get().to_owned()),
+        None => image_source(part),
+    };
+    block("image", source, &wire, None, path, losses)
+}
+
+/// A document block, or an image block for a picture that came as a file.
+pub(super) fn file(part: &FilePart, path: &str, losses: &mut Losses) -> Option<String> {
+    let wire = part.extra.wire(FORMAT);
+    let title = part.filename.as_deref().filter(|name| !name.is_empty());
+    if let Some(source) = wire.get("source") {
+        return block("document", Ok(source.get().to_owned()), &wire, title, path, losses);
+    }
+    let stated = part.file_data.as_deref().and_then(DataUrl::parse).map(|url| url.media_type);
+    let media_type = stated.or(part.media_type.as_deref()).unwrap_or_default();
+    if media_type.starts_with("image/") {
+        let picture = ImagePart {
+            image_url: part.file_data.clone().or_else(|| part.file_url.clone()),
+            file_id: part.file_id.clone(),
+            ..ImagePart::default()
+        };
+        return block("image", image_source(&picture), &wire, None, path, losses);
+    }
+    let source = document_source(part, media_type, path, losses);
+    block("document", source, &wire, title, path, losses)
+}
+
+fn block(
+    kind: &str,
+    source: Result<String, String>,
+    wire: &Extra,
+    title: Option<&str>,
+    path: &str,
+    losses: &mut Losses,
+) -> Option<String> {
+    match source {
+        Ok(source) => {
+            let mut object = Object::new();
+            object.string("type", kind).raw("source", &source);
+            object.maybe("title", title.map(quote).as_deref()).carried(wire);
+            Some(object.finish())
+        }
+        Err(why) => {
+            losses.push(path, LossKind::Part, why);
+            None
+        }
+    }
+}
+
+fn image_source(part: &ImagePart) -> Result<String, String> {
+    if let Some(id) = &part.file_id {
+        return file_source(id);
+    }
+    let url = part.image_url.as_deref().ok_or("the picture has neither bytes nor an address")?;
+    match DataUrl::parse(url) {
+        Some(data) => match data.media_type {
+            "image/jpeg" | "image/png" | "image/gif" | "image/webp" => Ok(base64_source(data)),
+            other => Err(format!("pictures of type `{other}` are not accepted")),
+        },
+        None => url_source(url),
+    }
+}
+
+fn document_source(
+    part: &FilePart,
+    media_type: &str,
+    path: &str,
+    losses: &mut Losses,
+) -> Result<String, String> {
+    if let Some(id) = &part.file_id {
+        return file_source(id);
+    }
+    if let Some(data) = &part.file_data {
+        let data = DataUrl::parse(data).ok_or("the file's bytes are not a base64 data URL")?;
+        if data.media_type == "application/pdf" {
+            return Ok(base64_source(data));
+        }
+        return text_source(data, path, losses);
+    }
+    let url = part.file_url.as_deref().ok_or("the file has neither bytes nor an address")?;
+    match media_type {
+        "" | "application/pdf" => url_source(url),
+        other => Err(format!("files of type `{other}` are not accepted by address")),
+    }
+}
+
+/// Bytes that are text, as a text source.
+fn text_source(data: DataUrl<'_>, path: &str, losses: &mut Losses) -> Result<String, String> {
+    let essence = data.media_type.split(';').next().unwrap_or_default();
+    if !is_textual(essence) {
+        return Err(format!("files of type `{essence}` are not accepted"));
+    }
+    let bytes = STANDARD.decode(data.base64).map_err(|_| "the file's bytes are not base64")?;
+    let text = String::from_utf8(bytes).map_err(|_| "the file's text is not UTF-8")?;
+    if data.media_type != "text/plain" {
+        let why = format!("`{}` is written as plain text", data.media_type);
+        losses.push(format!("{path}.media_type"), LossKind::Value, why);
+    }
+    let mut source = Object::new();
+    source.string("type", "text").string("media_type", "text/plain").string("data", &text);
+    Ok(source.finish())
+}
+
+fn is_textual(essence: &str) -> bool {
+    essence.starts_with("text/")
+        || essence.ends_with("+json")
+        || essence.ends_with("+xml")
+        || matches!(
+            essence,
+            "application/json" | "application/xml" | "application/yaml" | "application/x-yaml"
+                | "application/javascript" | "application/toml" | "application/x-ndjson"
+        )
+}
+
+fn base64_source(data: DataUrl<'_>) -> String {
+    let mut source = Object::new();
+    source.string("type", "base64").string("media_type", data.media_type);
+    source.string("data", data.base64);
+    source.finish()
+}
+
+fn url_source(url: &str) -> Result<String, String> {
+    if !url.starts_with("https://") && !url.starts_with("http://") {
+        return Err("only http addresses are fetched".to_owned());
+    }
+    let mut source = Object::new();
+    source.string("type", "url").string("url", url);
+    Ok(source.finish())
+}
+
+fn file_source(id: &str) -> Result<String, String> {
+    // OpenAI writes `file-…`, Anthropic `file_…`.
+    if id.starts_with("file-") {
+        return Err("the file is stored at another provider".to_owned());
+    }
+    let mut source = Object::new();
+    source.string("type", "file").string("file_id", id);
+    Ok(source.finish())
+}

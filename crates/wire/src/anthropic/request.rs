@@ -1,0 +1,65 @@
+//! Requests: what stands around the messages.
+
+use contexture_ir::{Error, Fields, Transcript};
+
+use super::{FORMAT, options, read, tools, write};
+use crate::carry::{keep, tell_foreign_as};
+use crate::json::Object;
+use crate::loss::{LossKind, Losses};
+use crate::lower::Envelope;
+
+pub(super) fn lift(mut fields: Fields<'_>) -> Result<Transcript, Error> {
+    let mut transcript = Transcript {
+        model: fields.take_string(&["model"])?,
+        ..Transcript::default()
+    };
+    if let Some(system) = fields.take_present(&["system"])?
+        && system.get() != "[]"
+    {
+        let message = read::system(system).map_err(|error| error.at("system"))?;
+        transcript.instructions.push(message);
+    }
+    if let Some(messages) = fields.take_present(&["messages"])? {
+        transcript.items = read::messages(messages).map_err(|error| error.at("messages"))?;
+    }
+    if fields.get(&["tools"]).is_some_and(|tools| tools.get() != "[]")
+        && let Some(value) = fields.take_present(&["tools"])?
+    {
+        transcript.tools = tools::read(value).map_err(|error| error.at("tools"))?;
+    }
+    let (typed, mut kept) = options::read(&mut fields)?;
+    options::note_absent(&typed, &mut kept);
+    kept.extend(keep(fields.rest()));
+    transcript.options = typed;
+    transcript.extra.set_wire(FORMAT, kept);
+    Ok(transcript)
+}
+
+pub(super) fn envelope(request: &Transcript) -> Envelope {
+    let mut losses = Losses::default();
+    let kept = request.extra.wire(FORMAT);
+    let mut before = Object::new();
+    match &request.model {
+        Some(model) => before.string("model", model),
+        None => {
+            losses.push("model", LossKind::Value, "the provider demands a model; none is named");
+            before.string("model", "")
+        }
+    };
+    before.maybe("tools", tools::write(&request.tools, &mut losses).as_deref());
+    before.maybe("system", write::system(&request.instructions, &mut losses).as_deref());
+    let mut after = Object::new();
+    options::write(&request.options, &kept, request.tools.len(), &mut after, &mut losses);
+    after.carried(&kept);
+    tell_foreign_as(&request.extra, FORMAT, "", LossKind::Option, &mut losses);
+    let after = match after.members() {
+        "" => "]}".to_owned(),
+        members => format!("],{members}}}"),
+    };
+    Envelope {
+        before: format!("{{{},\"messages\":[", before.members()),
+        lead: String::new(),
+        after,
+        losses: losses.into_vec(),
+    }
+}

@@ -1,0 +1,193 @@
+//! Responses.
+//!
+//! What a response must have and its source had not is made from the rest of it: an id from a hash of
+//! the content, counts of zero.
+
+use contexture_ir::{
+    Error, Extra, Fields, FinishReason, Item, Raw, ResponseInfo, Transcript, Usage,
+};
+use serde_json::value::RawValue;
+
+use super::{FORMAT, read, write};
+use crate::carry::{hint, keep, tell_foreign_as};
+use crate::document::Lowered;
+use crate::entry::entries;
+use crate::json::Object;
+use crate::loss::{LossKind, Losses};
+
+pub(super) fn lift(mut fields: Fields<'_>) -> Result<Transcript, Error> {
+    let mut transcript = Transcript {
+        model: fields.take_string(&["model"])?,
+        ..Transcript::default()
+    };
+    let mut kept = Extra::new();
+    let mut info = ResponseInfo { id: fields.take_string(&["id"])?, ..ResponseInfo::default() };
+    if fields.take(&["type"])?.is_none() {
+        hint(&mut kept, "~type", "absent");
+    }
+    fields.take(&["role"])?;
+    if let Some(content) = fields.take_present(&["content"])? {
+        transcript.items = read::answer(content).map_err(|error| error.at("content"))?;
+    }
+    if let Some(word) = fields.take_string(&["stop_reason"])? {
+        let finish = finish_from(&word);
+        if finish_word(&finish) != Some(word.as_str()) {
+            hint(&mut kept, "~stop_reason", &word);
+        }
+        info.finish = Some(finish);
+    }
+    for (field, mark) in [("stop_reason", "~no_stop_reason"), ("stop_sequence", "~no_stop_sequence")]
+    {
+        let said = field == "stop_reason" && info.finish.is_some();
+        if !said && fields.get(&[field]).is_none() {
+            hint(&mut kept, mark, "absent");
+        }
+    }
+    if let Some(value) = fields.take_present(&["usage"])? {
+        info.usage = Some(usage(value).map_err(|error| error.at("usage"))?);
+    }
+    kept.extend(keep(fields.rest()));
+    transcript.response = Some(info);
+    transcript.extra.set_wire(FORMAT, kept);
+    Ok(transcript)
+}
+
+fn finish_from(word: &str) -> FinishReason {
+    match word {
+        "end_turn" | "stop_sequence" => FinishReason::Stop,
+        "tool_use" => FinishReason::ToolCalls,
+        "max_tokens" | "model_context_window_exceeded" => FinishReason::Length,
+        "refusal" => FinishReason::ContentFilter,
+        other => FinishReason::Other(other.to_owned()),
+    }
+}
+
+/// The provider's word; `None` for another format's.
+fn finish_word(finish: &FinishReason) -> Option<&str> {
+    match finish {
+        FinishReason::Stop => Some("end_turn"),
+        FinishReason::ToolCalls => Some("tool_use"),
+        FinishReason::Length => Some("max_tokens"),
+        FinishReason::ContentFilter => Some("refusal"),
+        FinishReason::Other(word) => {
+            ["pause_turn", "compaction"].into_iter().find(|known| known == word)
+        }
+    }
+}
+
+fn usage(value: &RawValue) -> Result<Usage, Error> {
+    let mut fields = Fields::parse(value.get())?;
+    let kept = Fields::parse(value.get())?.rest();
+    let mut count = |name: &'static str| fields.take_as::<u64>(&[name], "a whole number");
+    let input = count("input_tokens")?;
+    let output_tokens = count("output_tokens")?;
+    let cache_read_tokens = count("cache_read_input_tokens")?;
+    let cache_write_tokens = count("cache_creation_input_tokens")?;
+    let reasoning_tokens = fields
+        .get(&["output_tokens_details"])
+        .and_then(|details| Fields::parse(details.get()).ok())
+        .and_then(|mut details| details.take_as(&["thinking_tokens"], "").ok().flatten());
+    // The provider counts what the cache took apart from the input; we do not.
+    let cached = cache_read_tokens.unwrap_or(0).saturating_add(cache_write_tokens.unwrap_or(0));
+    let mut usage = Usage {
+        input_tokens: input.map(|input| input.saturating_add(cached)),
+        output_tokens,
+        total_tokens: None,
+        cache_read_tokens,
+        cache_write_tokens,
+        reasoning_tokens,
+        extra: Extra::new(),
+    };
+    usage.extra.set_wire(FORMAT, kept);
+    Ok(usage)
+}
+
+pub(super) fn lower(transcript: &Transcript) -> Lowered {
+    let kept = transcript.extra.wire(FORMAT);
+    let none = ResponseInfo::default();
+    let info = transcript.response.as_ref().unwrap_or(&none);
+    let entries = entries(&transcript.items);
+    let (content, inner) = write::answer(entries.into_iter());
+    let mut losses = Losses::default();
+    losses.absorb("items", inner);
+    tell_foreign_as(&transcript.extra, FORMAT, "", LossKind::Field, &mut losses);
+
+    let mut object = Object::new();
+    let id = info.id.clone().unwrap_or_else(|| synthetic_id(&content));
+    object.string("id", &id);
+    if kept.get("~type").is_none() {
+        object.string("type", "message");
+    }
+    object.string("role", "assistant");
+    object.string("model", transcript.model.as_deref().unwrap_or_default());
+    object.raw("content", &content);
+    match stop_reason(info, &kept, &transcript.items, &mut losses) {
+        Some(word) => {
+            object.string("stop_reason", &word);
+        }
+        None if kept.get("~no_stop_reason").is_some() => {}
+        None => {
+            object.raw("stop_reason", "null");
+        }
+    }
+    if kept.get("stop_sequence").is_none() && kept.get("~no_stop_sequence").is_none() {
+        object.raw("stop_sequence", "null");
+    }
+    object.raw("usage", &usage_text(info.usage.as_ref(), &mut losses));
+    object.carried(&kept);
+    Lowered { json: object.finish(), losses: losses.into_vec() }
+}
+
+fn synthetic_id(content: &str) -> String {
+    let hash = blake3::hash(content.as_bytes()).to_hex();
+    format!("msg_{}", hash.get(..24).unwrap_or_default())
+}
+
+fn stop_reason(
+    info: &ResponseInfo,
+    kept: &Extra,
+    items: &[Item],
+    losses: &mut Losses,
+) -> Option<String> {
+    let finish = info.finish.as_ref()?;
+    let own = kept.get("~stop_reason").and_then(Raw::as_string);
+    if let Some(word) = own.filter(|word| finish_from(word) == *finish) {
+        return Some(word);
+    }
+    if let Some(word) = finish_word(finish) {
+        return Some(word.to_owned());
+    }
+    let calls = items.iter().any(|item| matches!(item, Item::FunctionCall(_)));
+    let word = if calls { "tool_use" } else { "end_turn" };
+    losses.push("response.finish", LossKind::Value, format!("an unknown reason becomes {word}"));
+    Some(word.to_owned())
+}
+
+fn usage_text(usage: Option<&Usage>, losses: &mut Losses) -> String {
+    let Some(usage) = usage else {
+        return "{\"input_tokens\":0,\"output_tokens\":0}".to_owned();
+    };
+    if usage.extra.wires().iter().any(|(format, _)| format != FORMAT) {
+        let why = "the counts are kept, the provider's own account of them is not";
+        losses.push("response.usage", LossKind::Field, why);
+    }
+    let mut object = Object::new();
+    let own = usage.extra.wire(FORMAT);
+    if !own.is_empty() {
+        object.carried(&keep(own));
+        return object.finish();
+    }
+    let read = usage.cache_read_tokens.unwrap_or(0);
+    let written = usage.cache_write_tokens.unwrap_or(0);
+    let input = usage.input_tokens.unwrap_or(0).saturating_sub(read).saturating_sub(written);
+    let text = |count: Option<u64>| count.map(|count| count.to_string());
+    object.raw("input_tokens", &input.to_string());
+    object.maybe("cache_creation_input_tokens", text(usage.cache_write_tokens).as_deref());
+    object.maybe("cache_read_input_tokens", text(usage.cache_read_tokens).as_deref());
+    object.raw("output_tokens", &usage.output_tokens.unwrap_or(0).to_string());
+    if let Some(reasoning) = usage.reasoning_tokens {
+        let details = format!("{{\"thinking_tokens\":{reasoning}}}");
+        object.raw("output_tokens_details", &details);
+    }
+    object.finish()
+}

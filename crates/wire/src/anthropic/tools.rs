@@ -1,0 +1,109 @@
+//! The tools offered.
+
+use contexture_ir::{Error, Fields, FunctionTool, ProviderTool, Raw, ToolDefinition, quote};
+use serde_json::value::RawValue;
+
+use super::FORMAT;
+use super::read::unexpected;
+use crate::carry::{hint, keep, tell_foreign};
+use crate::json::{Object, array, as_object};
+use crate::loss::{LossKind, Losses};
+
+/// What a function takes when nothing is said: an object of anything.
+const ANY_OBJECT: &str = "{\"type\":\"object\"}";
+
+/// Reads `tools`.
+pub(super) fn read(value: &RawValue) -> Result<Vec<ToolDefinition>, Error> {
+    let tools: Vec<&RawValue> =
+        serde_json::from_str(value.get()).map_err(|_| unexpected("an array", value.get()))?;
+    let read = |(index, tool)| tool_definition(tool).map_err(|e: Error| e.at_index(index));
+    tools.into_iter().enumerate().map(read).collect()
+}
+
+fn tool_definition(tool: &RawValue) -> Result<ToolDefinition, Error> {
+    let mut fields = Fields::parse(tool.get())?;
+    let kind = fields.take_string(&["type"])?;
+    if let Some(kind) = kind.as_deref()
+        && kind != "custom"
+    {
+        return Ok(ToolDefinition::Provider(ProviderTool {
+            format: FORMAT.to_owned(),
+            kind: kind.to_owned(),
+            raw: tool.into(),
+        }));
+    }
+    let mut function = FunctionTool {
+        name: fields.need_string(&["name"])?,
+        description: fields.take_string(&["description"])?,
+        parameters: fields.take_present(&["input_schema"])?.map(Raw::from),
+        strict: fields.take_as(&["strict"], "a boolean")?,
+        ..FunctionTool::default()
+    };
+    let mut wire = keep(fields.rest());
+    if kind.is_some() {
+        hint(&mut wire, "~type", "custom");
+    }
+    if function.parameters.is_none() {
+        hint(&mut wire, "~input_schema", "absent");
+    }
+    function.extra.set_wire(FORMAT, wire);
+    Ok(ToolDefinition::Function(function))
+}
+
+/// Writes `tools`; `None` if there are none.
+pub(super) fn write(tools: &[ToolDefinition], losses: &mut Losses) -> Option<String> {
+    let mut written = Vec::with_capacity(tools.len());
+    for (index, tool) in tools.iter().enumerate() {
+        let path = format!("tools[{index}]");
+        match tool {
+            ToolDefinition::Function(function) => written.push(one(function, &path, losses)),
+            ToolDefinition::Provider(tool) if tool.format == FORMAT => {
+                written.push(tool.raw.get().to_owned());
+            }
+            ToolDefinition::Provider(tool) => {
+                let why = format!("`{}` is a tool of {}", tool.kind, tool.format);
+                losses.push(path, LossKind::Tool, why);
+            }
+        }
+    }
+    (!written.is_empty()).then(|| array(written))
+}
+
+fn one(tool: &FunctionTool, path: &str, losses: &mut Losses) -> String {
+    tell_foreign(&tool.extra, FORMAT, path, losses);
+    let wire = tool.extra.wire(FORMAT);
+    let mut object = Object::new();
+    if wire.get("~type").is_some() {
+        object.string("type", "custom");
+    }
+    object.string("name", &tool.name);
+    object.maybe("description", tool.description.as_deref().map(quote).as_deref());
+    if tool.parameters.is_some() || wire.get("~input_schema").is_none() {
+        object.raw("input_schema", &schema(tool.parameters.as_ref(), path, losses));
+    }
+    object.maybe("strict", tool.strict.map(|strict| if strict { "true" } else { "false" }));
+    object.carried(&wire);
+    object.finish()
+}
+
+/// The schema of the arguments; the provider wants `"type": "object"` spelt out.
+fn schema(parameters: Option<&Raw>, path: &str, losses: &mut Losses) -> String {
+    let Some(parameters) = parameters else {
+        return ANY_OBJECT.to_owned();
+    };
+    let place = format!("{path}.parameters");
+    let Some(text) = as_object(parameters.get()) else {
+        losses.push(place, LossKind::Value, "a schema that is not an object becomes any object");
+        return ANY_OBJECT.to_owned();
+    };
+    let mut fields = Fields::parse(text).unwrap_or_default();
+    if fields.get(&["type"]).is_some_and(|kind| kind.get() == "\"object\"") {
+        return text.to_owned();
+    }
+    losses.push(place, LossKind::Value, "a schema of arguments gets the type object");
+    // A type that stands there (null, a list) would contradict ours.
+    let _replaced = fields.take(&["type"]);
+    let mut object = Object::new();
+    object.string("type", "object").carried(&keep(fields.rest()));
+    object.finish()
+}
