@@ -1,0 +1,154 @@
+//! The table of models and the ways to ask it.
+
+use std::collections::BTreeMap;
+use std::sync::OnceLock;
+
+use crate::document::{Document, lay_over};
+use crate::error::CatalogueError;
+use crate::media::MediaRules;
+use crate::name::{candidates, normal, undated};
+use crate::near::nearest;
+use crate::spec::ModelSpec;
+
+const BUILTIN: &str = include_str!("../data/models.json");
+
+/// A table of models, immutable once made.
+#[derive(Debug, Clone, Default)]
+pub struct Catalogue {
+    models: Vec<ModelSpec>,
+    media: BTreeMap<String, MediaRules>,
+    /// Ids as written → index into `models`.
+    ids: BTreeMap<String, usize>,
+    /// Normal forms of ids and aliases → index into `models`.
+    names: BTreeMap<String, usize>,
+    /// Normal forms of ids without their date → the newest such model.
+    undated: BTreeMap<String, usize>,
+}
+
+impl Catalogue {
+    /// The models that came with this version of the crate; read from the compiled-in table on first use.
+    #[must_use]
+    pub fn builtin() -> &'static Self {
+        static CATALOGUE: OnceLock<Catalogue> = OnceLock::new();
+        CATALOGUE.get_or_init(|| {
+            let catalogue = Self::default().with_json(BUILTIN);
+            debug_assert!(catalogue.is_ok(), "data/models.json is damaged");
+            catalogue.unwrap_or_default()
+        })
+    }
+
+    /// This table with a models file in JSON laid over it; what the file says wins.
+    ///
+    /// A file is `{"media"?: {name: rules}, "models"?: [{"id": …, …}]}` with the fields of [`ModelSpec`]. An entry with a
+    /// known id changes only the fields it names: objects are merged, lists replaced, `null` takes a field away. An
+    /// entry with a new id needs `context_window` and `encoding`, or `"like": "<known model>"` to start as a copy.
+    /// `"media"` of a model is rules or the name of rules. Errors name the line, or the model and the field.
+    pub fn with_json(&self, text: &str) -> Result<Self, CatalogueError> {
+        self.with(Document::from_json(text)?)
+    }
+
+    /// This table with a models file in TOML laid over it: `[[models]]` tables with the same fields as in JSON.
+    pub fn with_toml(&self, text: &str) -> Result<Self, CatalogueError> {
+        self.with(Document::from_toml(text)?)
+    }
+
+    /// This table with one more model, which replaces any of the same id.
+    #[must_use]
+    pub fn with_model(&self, model: ModelSpec) -> Self {
+        let mut catalogue = self.clone();
+        catalogue.put(model);
+        catalogue.index();
+        catalogue
+    }
+
+    /// The model of a name, by the rules of resolution: exact names, then routes and regions (`models/…`,
+    /// `anthropic/…`, `us.anthropic.…`), then dated snapshots (`…-20260901`, `…-2025-11-13`, `…-latest`).
+    ///
+    /// An unknown name is [`CatalogueError::UnknownModel`] with up to three similar names.
+    pub fn resolve(&self, name: &str) -> Result<&ModelSpec, CatalogueError> {
+        let candidates = candidates(name);
+        self.find(&candidates).ok_or_else(|| {
+            let literal = candidates.last().map_or("", String::as_str);
+            CatalogueError::UnknownModel {
+                name: name.chars().take(200).collect(),
+                near: nearest(literal, self.models.iter().map(|model| model.id.as_str())),
+            }
+        })
+    }
+
+    /// All models, by provider and id for the builtin ones, the user's new ones after them.
+    pub fn models(&self) -> impl ExactSizeIterator<Item = &ModelSpec> {
+        self.models.iter()
+    }
+
+    /// Media rules by name, as models files refer to them.
+    #[must_use]
+    pub fn media_rules(&self, name: &str) -> Option<&MediaRules> {
+        self.media.get(name)
+    }
+
+    fn find(&self, candidates: &[String]) -> Option<&ModelSpec> {
+        let exact = candidates.iter().find_map(|name| self.names.get(name));
+        let index = exact.or_else(|| candidates.iter().find_map(|name| self.undated.get(name)))?;
+        self.models.get(*index)
+    }
+
+    fn with(&self, document: Document) -> Result<Self, CatalogueError> {
+        let mut catalogue = self.clone();
+        catalogue.media.extend(document.media);
+        for (place, entry) in document.models.into_iter().enumerate() {
+            let id = entry.get("id").and_then(|id| id.as_str());
+            let model = id.map_or_else(|| format!("number {}", place + 1), str::to_owned);
+            let known = id.and_then(|id| catalogue.ids.get(id));
+            let known = known.and_then(|&index| catalogue.models.get(index));
+            let spec = lay_over(known, entry, &catalogue.media, |name| {
+                let earlier = catalogue.ids.get(name);
+                earlier
+                    .and_then(|&index| catalogue.models.get(index))
+                    .or_else(|| self.find(&candidates(name)))
+                    .cloned()
+            })
+            .map_err(|reason| CatalogueError::InvalidModel { model, reason })?;
+            catalogue.put(spec);
+        }
+        catalogue.index();
+        Ok(catalogue)
+    }
+
+    fn put(&mut self, model: ModelSpec) {
+        let known = self.ids.get(&model.id).copied();
+        match known.and_then(|index| self.models.get_mut(index)) {
+            Some(slot) => *slot = model,
+            None => {
+                self.ids.insert(model.id.clone(), self.models.len());
+                self.models.push(model);
+            }
+        }
+    }
+
+    /// Rebuilds the indexes. Ids come before aliases and later models before earlier ones, so that what a user adds is
+    /// found first.
+    fn index(&mut self) {
+        self.names.clear();
+        self.undated.clear();
+        for (index, model) in self.models.iter().enumerate() {
+            for alias in &model.aliases {
+                self.names.insert(normal(alias), index);
+            }
+        }
+        for (index, model) in self.models.iter().enumerate() {
+            let name = normal(&model.id);
+            if let Some(base) = undated(&name) {
+                let newer = self.undated.get(base).is_none_or(|&other| {
+                    self.models
+                        .get(other)
+                        .is_none_or(|other| normal(&other.id) < name)
+                });
+                if newer {
+                    self.undated.insert(base.to_owned(), index);
+                }
+            }
+            self.names.insert(name, index);
+        }
+    }
+}

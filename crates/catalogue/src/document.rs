@@ -1,0 +1,106 @@
+//! The models file: its form, and how one is laid over another.
+//!
+//! A file is `{ "source"?, "media"?: {name: rules}, "models"?: [{ "id", … }] }`, in JSON or TOML. A model of a known id
+//! changes only the fields it names; objects are merged, lists replaced, `null` (JSON only) takes a field away.
+//! `"like": "gpt-5.1"` starts a new model as a copy of another. `"media"` of a model is rules or the name of rules.
+
+use std::collections::BTreeMap;
+
+use serde::Deserialize;
+use serde_json::{Map, Value};
+
+use crate::error::CatalogueError;
+use crate::media::MediaRules;
+use crate::spec::ModelSpec;
+
+/// A models file as read.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub(crate) struct Document {
+    /// Where the data come from; for readers, not for us.
+    #[serde(rename = "source")]
+    _source: Value,
+    pub(crate) media: BTreeMap<String, MediaRules>,
+    pub(crate) models: Vec<Map<String, Value>>,
+}
+
+impl Document {
+    pub(crate) fn from_json(text: &str) -> Result<Self, CatalogueError> {
+        serde_json::from_str(text).map_err(|error| CatalogueError::Syntax {
+            format: "JSON",
+            source: Box::new(error),
+        })
+    }
+
+    pub(crate) fn from_toml(text: &str) -> Result<Self, CatalogueError> {
+        toml::from_str(text).map_err(|error| CatalogueError::Syntax {
+            format: "TOML",
+            source: Box::new(error),
+        })
+    }
+}
+
+/// Lays one entry of a file over what was known, if anything.
+///
+/// `known` is the model of the same id; `find` looks up the model named by `like`.
+pub(crate) fn lay_over(
+    known: Option<&ModelSpec>,
+    mut entry: Map<String, Value>,
+    media: &BTreeMap<String, MediaRules>,
+    find: impl Fn(&str) -> Option<ModelSpec>,
+) -> Result<ModelSpec, String> {
+    let like = entry.remove("like");
+    let mut base = match (known, like) {
+        (Some(known), None) => object(known)?,
+        (None, None) => Map::new(),
+        (_, Some(Value::String(like))) => {
+            let mut model = find(&like)
+                .ok_or_else(|| format!("it is to be like {like:?}, which is unknown"))?;
+            model.aliases.clear();
+            model.retires = None;
+            object(&model)?
+        }
+        (_, Some(_)) => return Err("\"like\" must be the name of a model".to_owned()),
+    };
+    if let Some(Value::String(name)) = entry.get("media") {
+        let rules = media.get(name).ok_or_else(|| {
+            let known: Vec<&str> = media.keys().map(String::as_str).collect();
+            format!(
+                "unknown media rules {name:?}; known are {}",
+                known.join(", ")
+            )
+        })?;
+        let rules = serde_json::to_value(rules).map_err(|error| error.to_string())?;
+        // The rules of two kinds do not mix.
+        base.remove("media");
+        entry.insert("media".to_owned(), rules);
+    }
+    merge(&mut base, entry);
+    let model: ModelSpec =
+        serde_json::from_value(Value::Object(base)).map_err(|error| error.to_string())?;
+    if model.id.trim().is_empty() {
+        return Err("the id is empty".to_owned());
+    }
+    if model.context_window == 0 {
+        return Err("context_window is 0, expected tokens".to_owned());
+    }
+    Ok(model)
+}
+
+fn object(model: &ModelSpec) -> Result<Map<String, Value>, String> {
+    match serde_json::to_value(model) {
+        Ok(Value::Object(object)) => Ok(object),
+        Ok(_) => Err("a model is no object".to_owned()),
+        Err(error) => Err(error.to_string()),
+    }
+}
+
+fn merge(into: &mut Map<String, Value>, from: Map<String, Value>) {
+    for (name, value) in from {
+        match (into.get_mut(&name), value) {
+            (_, Value::Null) => drop(into.shift_remove(&name)),
+            (Some(Value::Object(into)), Value::Object(from)) => merge(into, from),
+            (_, value) => drop(into.insert(name, value)),
+        }
+    }
+}

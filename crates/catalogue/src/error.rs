@@ -1,0 +1,38 @@
+//! What can go wrong with a catalogue.
+
+/// An error of the catalogue, by what the caller would do about it.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum CatalogueError {
+    /// No model has this name: pick another, or describe the model.
+    #[error("unknown model {name:?}{}; describe it in a models file, or name the window and encoding yourself", suggest(.near))]
+    UnknownModel {
+        /// The name as it was given, cut to 200 characters.
+        name: String,
+        /// The most similar known names, nearest first.
+        near: Vec<String>,
+    },
+    /// The text is not JSON or TOML of the expected form.
+    #[error("the models file is not readable as {format}")]
+    Syntax {
+        /// `JSON` or `TOML`.
+        format: &'static str,
+        /// What the parser says, with line and column.
+        source: Box<dyn std::error::Error + Send + Sync>,
+    },
+    /// One model of the file cannot be used.
+    #[error("model {model:?} in the models file: {reason}")]
+    InvalidModel {
+        /// The model's id, or its place in the file if it has none.
+        model: String,
+        /// What is missing or wrong, and what is expected.
+        reason: String,
+    },
+}
+
+fn suggest(near: &[String]) -> String {
+    match near {
+        [] => String::new(),
+        near => format!(" (similar: {})", near.join(", ")),
+    }
+}

@@ -1,0 +1,138 @@
+//! What is known about one model.
+
+use serde::{Deserialize, Serialize};
+
+use crate::encoding::Encoding;
+use crate::media::MediaRules;
+use crate::price::Prices;
+
+/// A model: its limits, prices, encoding and capabilities.
+///
+/// ```
+/// use contexture_catalogue::{Encoding, ModelSpec};
+///
+/// let mut model = ModelSpec::new("our-model", 32_768, Encoding::Other);
+/// model.output_limit = Some(4_096);
+/// model.capabilities.tools = true;
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[non_exhaustive]
+pub struct ModelSpec {
+    /// The name the provider knows the model by.
+    pub id: String,
+    /// Other names of it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub aliases: Vec<String>,
+    /// Who runs it: `openai`, `anthropic`, `google`, …; empty if not known.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub provider: String,
+    /// Which line of models it belongs to: `gpt`, `claude`, `gemini`, …; empty if not known.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub family: String,
+    /// The most tokens of input and output together.
+    pub context_window: u64,
+    /// The most tokens of input, where that is a limit of its own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub input_limit: Option<u64>,
+    /// The most tokens of output.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub output_limit: Option<u64>,
+    /// How it cuts text into tokens.
+    pub encoding: Encoding,
+    /// How it counts media; absent if not known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub media: Option<MediaRules>,
+    /// What it costs.
+    #[serde(default)]
+    pub prices: Prices,
+    /// What it can do.
+    #[serde(default)]
+    pub capabilities: Capabilities,
+    /// How it caches prompts.
+    #[serde(default)]
+    pub cache: CacheSupport,
+    /// The day the provider stops answering for it (`YYYY-MM-DD`), where announced.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub retires: Option<String>,
+}
+
+impl ModelSpec {
+    /// A model of which only the necessary is known: no prices, no capabilities, no cache.
+    #[must_use]
+    pub fn new(id: impl Into<String>, context_window: u64, encoding: Encoding) -> Self {
+        Self {
+            id: id.into(),
+            aliases: Vec::new(),
+            provider: String::new(),
+            family: String::new(),
+            context_window,
+            input_limit: None,
+            output_limit: None,
+            encoding,
+            media: None,
+            prices: Prices::default(),
+            capabilities: Capabilities::default(),
+            cache: CacheSupport::default(),
+            retires: None,
+        }
+    }
+}
+
+/// What a model can do; `false` also stands for "not known".
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+#[non_exhaustive]
+pub struct Capabilities {
+    /// Continues a trailing assistant message.
+    pub prefill: bool,
+    /// Takes system or developer messages between the others.
+    pub mid_conversation_system: bool,
+    /// Calls functions.
+    pub tools: bool,
+    /// Calls several functions in one response.
+    pub parallel_tools: bool,
+    /// Sees images.
+    pub images: bool,
+    /// Reads files, PDF at least.
+    pub files: bool,
+    /// Hears sound.
+    pub audio: bool,
+    /// Thinks before it answers.
+    pub reasoning: bool,
+    /// Answers in a JSON schema.
+    pub structured_output: bool,
+}
+
+/// How a model caches prompts.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+#[non_exhaustive]
+pub struct CacheSupport {
+    /// Who decides what is cached.
+    pub kind: CacheKind,
+    /// The shortest prefix that is cached, in tokens; absent if not known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub minimum_tokens: Option<u64>,
+    /// How many marks a request may carry.
+    pub max_marks: u32,
+    /// How long a marked prefix can be kept, in seconds, shortest first; empty if the caller has no choice.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub ttls_seconds: Vec<u64>,
+}
+
+/// Who decides what is cached.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum CacheKind {
+    /// There is no cache, or nothing is known of one.
+    #[default]
+    None,
+    /// The provider, by equal prefixes; the request may carry marks as well if [`CacheSupport::max_marks`] says so.
+    Automatic,
+    /// The request, by marks on its blocks.
+    Explicit,
+    /// The provider by equal prefixes, and the caller by cache objects made beforehand (Gemini's `cachedContents`).
+    CachedContent,
+}

@@ -1,0 +1,6 @@
+//! Tests of the public interface.
+
+mod merging;
+mod prices;
+mod resolution;
+mod table;
