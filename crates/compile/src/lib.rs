@@ -1,1 +1,48 @@
 //! Items and contributions compiled into a provider payload under a token budget.
+//!
+//! [`compile`] is a function: a path of items, contributions, a plan and a request go in; a
+//! [`Payload`], a [`Report`], the next [`Plan`] and perhaps an [`Advice`] come out. It performs
+//! nothing, and the same input gives the same bytes whatever the [`Scratch`] holds. It is built like a
+//! compiler: formats are read elsewhere (`contexture-wire`), small passes that do not know each other
+//! work on items, the target's writer makes chunks of JSON, and the report explains every decision.
+//!
+//! Every payload satisfies the post-condition, for any history whatever: the structure is legal for
+//! the target, every call has its output, pinned text stands in it unchanged, and it takes at most
+//! window minus reserve. What cannot be compiled so is refused with a [`Refusal`].
+//!
+//! Not here: reading formats, storage, clocks, randomness, HTTP, summaries by a model.
+
+mod account;
+mod block;
+mod compiler;
+mod contribution;
+mod count;
+mod counter;
+mod cut;
+mod frame;
+mod front;
+mod history;
+mod passes;
+mod payload;
+mod pipeline;
+mod plan;
+mod refusal;
+mod report;
+mod request;
+mod scratch;
+mod table;
+
+pub use compiler::{CompileError, Compiler, Target};
+pub use contribution::{Band, Budget, Content, Contribution, Stability};
+pub use count::{Framing, Tokens};
+pub use counter::TokenCounter;
+pub use payload::Payload;
+pub use pipeline::{Compiled, compile};
+pub use plan::{Advice, EpochReason, EpochReport, Plan, Prefix, Sent, TrimFrontier};
+pub use refusal::{Refusal, RequiredSegment};
+pub use report::{
+    OmitReason, Omitted, PayloadReport, Repair, Report, Segment, TargetReport, Totals, Verdict,
+};
+pub use request::{CompileInput, CompileRequest, PathItem, TrimPolicy};
+pub use scratch::Scratch;
+pub use table::{Width, render_table};

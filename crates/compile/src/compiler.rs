@@ -1,0 +1,211 @@
+//! The front for those who have no store: items in, payload out.
+
+use contexture_catalogue::{Catalogue, CatalogueError};
+use contexture_ir::{Item, Raw, RequestOptions, ToolDefinition};
+use contexture_wire::{Dialect, Format};
+
+use crate::contribution::Contribution;
+use crate::counter::TokenCounter;
+use crate::pipeline::{Compiled, compile};
+use crate::plan::Plan;
+use crate::refusal::Refusal;
+use crate::request::{CompileInput, CompileRequest, PathItem, TrimPolicy};
+use crate::scratch::Scratch;
+
+/// A model to compile for, and how. What is not said comes from the catalogue.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Target {
+    format: Format,
+    model: String,
+    window: Option<u64>,
+    reserve: Option<u64>,
+    options: RequestOptions,
+    params: Vec<(String, Raw)>,
+    tools: Vec<ToolDefinition>,
+    trim: TrimPolicy,
+}
+
+impl Target {
+    /// A model behind a format.
+    #[must_use]
+    pub fn new(format: Format, model: impl Into<String>) -> Self {
+        Self {
+            format,
+            model: model.into(),
+            window: None,
+            reserve: None,
+            options: RequestOptions::default(),
+            params: Vec::new(),
+            tools: Vec::new(),
+            trim: TrimPolicy::default(),
+        }
+    }
+
+    /// A model behind Anthropic Messages.
+    #[must_use]
+    pub fn anthropic(model: impl Into<String>) -> Self {
+        Self::new(Format::Anthropic, model)
+    }
+
+    /// A model behind OpenAI Chat Completions.
+    #[must_use]
+    pub fn openai_chat(model: impl Into<String>) -> Self {
+        Self::new(Format::OpenAiChat, model)
+    }
+
+    /// A model behind OpenAI Responses.
+    #[must_use]
+    pub fn openai_responses(model: impl Into<String>) -> Self {
+        Self::new(Format::OpenAiResponses, model)
+    }
+
+    /// A model behind Gemini `generateContent`.
+    #[must_use]
+    pub fn gemini(model: impl Into<String>) -> Self {
+        Self::new(Format::Gemini, model)
+    }
+
+    /// Tokens the model can hold, its answer included. Default: the catalogue's.
+    #[must_use]
+    pub const fn window(mut self, tokens: u64) -> Self {
+        self.window = Some(tokens);
+        self
+    }
+
+    /// Tokens kept free for the answer. Default: the output limit of the options, else an eighth of
+    /// the window, at most the model's output limit.
+    #[must_use]
+    pub const fn reserve(mut self, tokens: u64) -> Self {
+        self.reserve = Some(tokens);
+        self
+    }
+
+    /// How to answer.
+    #[must_use]
+    pub fn options(mut self, options: RequestOptions) -> Self {
+        self.options = options;
+        self
+    }
+
+    /// A top-level field of the payload, verbatim.
+    #[must_use]
+    pub fn param(mut self, name: impl Into<String>, value: Raw) -> Self {
+        self.params.push((name.into(), value));
+        self
+    }
+
+    /// The tools offered.
+    #[must_use]
+    pub fn tools(mut self, tools: Vec<ToolDefinition>) -> Self {
+        self.tools = tools;
+        self
+    }
+
+    /// When and how far the history is trimmed.
+    #[must_use]
+    pub const fn trim(mut self, trim: TrimPolicy) -> Self {
+        self.trim = trim;
+        self
+    }
+
+    /// The format.
+    #[must_use]
+    pub const fn format(&self) -> Format {
+        self.format
+    }
+
+    /// The model's name as given.
+    #[must_use]
+    pub fn model(&self) -> &str {
+        &self.model
+    }
+
+    /// The request, with everything filled in.
+    ///
+    /// # Errors
+    /// [`CatalogueError::UnknownModel`], with the names that resemble it.
+    pub fn request(&self, catalogue: &Catalogue) -> Result<CompileRequest, CatalogueError> {
+        let spec = catalogue.resolve(&self.model)?;
+        let window = self.window.unwrap_or(spec.context_window);
+        let reserve = self.reserve.or(self.options.max_output_tokens);
+        let eighth = (window / 8).min(spec.output_limit.unwrap_or(u64::MAX));
+        let reserve = reserve.unwrap_or(eighth);
+        let most = spec.input_limit.unwrap_or(u64::MAX);
+        let mut dialect = Dialect::of(self.format);
+        dialect.mid_system |= spec.capabilities.mid_conversation_system;
+        Ok(CompileRequest {
+            dialect,
+            model: spec.id.clone(),
+            window: window.min(most.saturating_add(reserve)),
+            reserve,
+            options: self.options.clone(),
+            params: self.params.clone(),
+            tools: self.tools.clone(),
+            prefill: spec.capabilities.prefill,
+            trim: self.trim,
+        })
+    }
+}
+
+/// Why there is no payload.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum CompileError {
+    /// The model is not in the catalogue.
+    #[error(transparent)]
+    Catalogue(#[from] CatalogueError),
+    /// The request cannot be compiled.
+    #[error(transparent)]
+    Refused(#[from] Refusal),
+}
+
+/// Compiles lists of items, without a store and without a plan.
+#[derive(Debug)]
+pub struct Compiler<'a> {
+    catalogue: &'a Catalogue,
+    contributions: Vec<Contribution>,
+    counter: Option<&'a dyn TokenCounter>,
+}
+
+impl<'a> Compiler<'a> {
+    /// A compiler that knows the catalogue's models.
+    #[must_use]
+    pub const fn new(catalogue: &'a Catalogue) -> Self {
+        Self {
+            catalogue,
+            contributions: Vec::new(),
+            counter: None,
+        }
+    }
+
+    /// Says this too, in every compile.
+    #[must_use]
+    pub fn with(mut self, contribution: Contribution) -> Self {
+        self.contributions.push(contribution);
+        self
+    }
+
+    /// Counts with this instead of the model's own counter.
+    #[must_use]
+    pub const fn counter(mut self, counter: &'a dyn TokenCounter) -> Self {
+        self.counter = Some(counter);
+        self
+    }
+
+    /// Compiles the items for the target.
+    ///
+    /// # Errors
+    /// [`CompileError`].
+    pub fn compile(&self, items: &[Item], target: &Target) -> Result<Compiled, CompileError> {
+        let request = target.request(self.catalogue)?;
+        let path = PathItem::all(items.iter().cloned());
+        let input = CompileInput {
+            path: &path,
+            contributions: &self.contributions,
+            plan: &Plan::default(),
+            request: &request,
+            counter: self.counter.unwrap_or(&crate::counter::Bytes),
+        };
+        Ok(compile(&input, &mut Scratch::new())?)
+    }
+}

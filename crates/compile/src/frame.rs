@@ -1,0 +1,182 @@
+//! What stands around the history: model, options, tools, system prompt.
+
+use contexture_ir::{
+    ContentHash, Extra, Message, Raw, RequestOptions, Role, ToolDefinition, Transcript,
+};
+use contexture_wire::{Envelope, envelope};
+
+use crate::contribution::Band;
+use crate::count::Tokens;
+use crate::passes::lower::Press;
+use crate::passes::place::{Placed, Slot};
+use crate::refusal::Refusal;
+use crate::request::CompileRequest;
+use crate::scratch::Scratch;
+
+/// The weight of what every payload of a request has.
+#[derive(Debug)]
+pub(crate) struct Frame {
+    /// The tools' definitions.
+    pub(crate) tools: Tokens,
+    /// What the format adds to the request, its tools and its system prompt.
+    pub(crate) framing: u64,
+    pub(crate) tools_hash: ContentHash,
+}
+
+impl Frame {
+    pub(crate) fn weigh(
+        request: &CompileRequest,
+        slots: &[Slot<'_>],
+        press: &Press<'_>,
+        scratch: &mut Scratch,
+    ) -> Self {
+        let framing = press.framing();
+        let mut around = framing.request;
+        if slots.iter().any(|slot| slot.band == Band::System) {
+            around += framing.system;
+        }
+        if !request.tools.is_empty() {
+            around += framing.tools + framing.tool * request.tools.len() as u64;
+        }
+        let mut tools = Tokens::ZERO;
+        let mut hasher = blake3::Hasher::new();
+        for tool in &request.tools {
+            let hash = tool_hash(tool);
+            hasher.update(hash.as_bytes());
+            tools += press.tool(tool, hash, scratch);
+        }
+        let mut bytes = [0; 16];
+        hasher.finalize_xof().fill(&mut bytes);
+        Self {
+            tools,
+            framing: around,
+            tools_hash: ContentHash::from_bytes(bytes),
+        }
+    }
+
+    /// What it takes of the budget.
+    pub(crate) const fn weight(&self) -> u64 {
+        self.tools.high.saturating_add(self.framing)
+    }
+
+    /// The payload without its history.
+    pub(crate) fn envelope(
+        &self,
+        request: &CompileRequest,
+        slots: &[Slot<'_>],
+        placed: &[Placed],
+    ) -> Result<Envelope, Refusal> {
+        let mut extra = Extra::new();
+        extra.set_wire(request.dialect.format.as_str(), params(request)?);
+        let max_output_tokens = request.options.max_output_tokens.or(Some(request.reserve));
+        let transcript = Transcript {
+            model: Some(request.model.clone()),
+            instructions: instructions(slots, placed),
+            tools: request.tools.clone(),
+            options: RequestOptions {
+                max_output_tokens,
+                ..request.options.clone()
+            },
+            extra,
+            ..Transcript::default()
+        };
+        Ok(envelope(&request.dialect, &transcript))
+    }
+
+    /// The identity of the system prompt.
+    pub(crate) fn system_hash(placed: &[Placed]) -> ContentHash {
+        let mut hasher = blake3::Hasher::new();
+        for placed in placed {
+            let messages = placed
+                .instructions
+                .iter()
+                .map(|message| contexture_ir::Item::Message(message.clone()).to_json());
+            for text in placed.system.iter().cloned().chain(messages) {
+                hasher.update(&(text.len() as u64).to_le_bytes());
+                hasher.update(text.as_bytes());
+            }
+        }
+        let mut bytes = [0; 16];
+        hasher.finalize_xof().fill(&mut bytes);
+        ContentHash::from_bytes(bytes)
+    }
+}
+
+/// The system prompt: texts that follow each other are one message, whole messages stay whole.
+fn instructions(slots: &[Slot<'_>], placed: &[Placed]) -> Vec<Message> {
+    let mut messages: Vec<Message> = Vec::new();
+    let mut open = String::new();
+    let close = |open: &mut String, messages: &mut Vec<Message>| {
+        if !open.is_empty() {
+            messages.push(Message::text(Role::System, std::mem::take(open)));
+        }
+    };
+    for (_, placed) in slots.iter().zip(placed) {
+        if let Some(text) = &placed.system {
+            if !open.is_empty() {
+                open.push_str("\n\n");
+            }
+            open.push_str(text);
+        }
+        if !placed.instructions.is_empty() {
+            close(&mut open, &mut messages);
+            messages.extend(placed.instructions.iter().cloned());
+        }
+    }
+    close(&mut open, &mut messages);
+    messages
+}
+
+fn params(request: &CompileRequest) -> Result<Extra, Refusal> {
+    let mut extra = Extra::new();
+    for (name, value) in &request.params {
+        let owned = [
+            "messages",
+            "input",
+            "contents",
+            "system",
+            "systemInstruction",
+            "tools",
+            "model",
+        ];
+        if owned.contains(&name.as_str()) {
+            return Err(Refusal::BadParameter {
+                name: name.clone(),
+                what: "is written by the compile and cannot be set verbatim",
+            });
+        }
+        extra.set(name, value.clone());
+    }
+    Ok(extra)
+}
+
+fn tool_hash(tool: &ToolDefinition) -> ContentHash {
+    let mut hasher = blake3::Hasher::new();
+    let mut field = |text: &str| {
+        hasher.update(&(text.len() as u64).to_le_bytes());
+        hasher.update(text.as_bytes());
+    };
+    match tool {
+        ToolDefinition::Function(tool) => {
+            field(&tool.name);
+            field(tool.description.as_deref().unwrap_or_default());
+            field(tool.parameters.as_ref().map_or("", Raw::get));
+            field(match tool.strict {
+                None => "",
+                Some(true) => "strict",
+                Some(false) => "loose",
+            });
+            for (name, value) in tool.extra.iter() {
+                field(name);
+                field(value.get());
+            }
+        }
+        ToolDefinition::Provider(tool) => {
+            field(&tool.format);
+            field(tool.raw.get());
+        }
+    }
+    let mut bytes = [0; 16];
+    hasher.finalize_xof().fill(&mut bytes);
+    ContentHash::from_bytes(bytes)
+}

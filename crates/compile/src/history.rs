@@ -1,0 +1,142 @@
+//! The history as blocks and rounds, weighed, with what must not be cut from it.
+
+use std::ops::Range;
+
+use contexture_ir::{ContentHash, Item, Role};
+
+use crate::block::{Class, rounds};
+use crate::passes::lower::{Piece, Press};
+use crate::passes::repair::Entry;
+use crate::request::PathItem;
+use crate::scratch::Scratch;
+
+/// The history, whole.
+#[derive(Debug)]
+pub(crate) struct History<'a> {
+    /// The items, repaired; sources are indexes on the path.
+    pub(crate) entries: Vec<Entry<'a>>,
+    pub(crate) pieces: Vec<Piece>,
+    pub(crate) rounds: Vec<Round>,
+    /// The first round that is required, with all after it.
+    pub(crate) last: usize,
+    /// The first user message.
+    pub(crate) task: Option<Single>,
+    /// The newest user message.
+    pub(crate) question: Option<Single>,
+}
+
+/// One round.
+#[derive(Clone, Debug)]
+pub(crate) struct Round {
+    pub(crate) pieces: Range<usize>,
+    pub(crate) entries: Range<usize>,
+    pub(crate) weight: u64,
+}
+
+/// A message that may be sent without its round.
+#[derive(Clone, Debug)]
+pub(crate) struct Single {
+    pub(crate) round: usize,
+    pub(crate) entry: usize,
+    pub(crate) source: usize,
+    /// The message alone.
+    pub(crate) piece: Piece,
+}
+
+impl<'a> History<'a> {
+    /// Lowers and weighs the entries.
+    pub(crate) fn weigh(entries: Vec<Entry<'a>>, press: &Press<'_>, scratch: &mut Scratch) -> Self {
+        let pieces = press.press(&entries, scratch);
+        let rounds: Vec<Round> = rounds(pieces.iter().map(|piece| piece.class))
+            .into_iter()
+            .map(|range| {
+                let own = pieces.get(range.clone()).unwrap_or_default();
+                Round {
+                    weight: own.iter().map(Piece::weight).sum(),
+                    entries: own.first().map_or(0, |piece| piece.entries.start)
+                        ..own.last().map_or(0, |piece| piece.entries.end),
+                    pieces: range,
+                }
+            })
+            .collect();
+        let mut history = Self {
+            last: rounds.len().saturating_sub(1),
+            entries,
+            pieces,
+            rounds,
+            task: None,
+            question: None,
+        };
+        let task = history.entries.iter().position(is_users);
+        let question = history.entries.iter().rposition(is_users);
+        history.task = task.and_then(|entry| history.single(entry, press, scratch));
+        history.question = question.and_then(|entry| history.single(entry, press, scratch));
+        history
+    }
+
+    /// One entry as a piece of its own.
+    pub(crate) fn single(
+        &self,
+        entry: usize,
+        press: &Press<'_>,
+        scratch: &mut Scratch,
+    ) -> Option<Single> {
+        let own = self.entries.get(entry..=entry)?;
+        let round = self
+            .rounds
+            .partition_point(|round| round.entries.end <= entry);
+        Some(Single {
+            round,
+            entry,
+            source: own.first()?.source?,
+            piece: press.press(own, scratch).into_iter().next()?,
+        })
+    }
+
+    /// The entry of a path index, if it is a user's message.
+    pub(crate) fn user_message(&self, source: usize) -> Option<usize> {
+        let found = |entry: &Entry<'_>| entry.source == Some(source) && is_users(entry);
+        self.entries.iter().position(found)
+    }
+
+    /// The messages that are kept when their rounds are cut, each once.
+    pub(crate) fn singles(&self) -> impl Iterator<Item = &Single> {
+        let same =
+            |single: &&Single| self.task.as_ref().map(|task| task.entry) != Some(single.entry);
+        self.task.iter().chain(self.question.iter().filter(same))
+    }
+
+    /// The first path index of a round.
+    pub(crate) fn first_source(&self, round: usize) -> Option<usize> {
+        let entries = self.rounds.get(round)?.entries.clone();
+        let own = self.entries.get(entries)?;
+        own.iter().find_map(|entry| entry.source)
+    }
+
+    /// The round that begins with a path index, if one does.
+    pub(crate) fn round_at(
+        &self,
+        source: usize,
+        hash: ContentHash,
+        path: &[PathItem],
+    ) -> Option<usize> {
+        if path.get(source).map(|item| item.hash) != Some(hash) {
+            return None;
+        }
+        (0..self.rounds.len()).find(|round| self.first_source(*round) == Some(source))
+    }
+
+    /// How many calls some pieces make.
+    pub(crate) fn calls(&self, pieces: Range<usize>) -> usize {
+        let own = self.pieces.get(pieces).unwrap_or_default();
+        let calls = |piece: &Piece| match piece.class {
+            Class::Model => piece.lowered.chunk.facts.calls.len(),
+            Class::User | Class::Outputs => 0,
+        };
+        own.iter().map(calls).sum()
+    }
+}
+
+fn is_users(entry: &Entry<'_>) -> bool {
+    matches!(&*entry.item, Item::Message(message) if message.role == Role::User)
+}

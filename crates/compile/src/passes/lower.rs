@@ -1,0 +1,189 @@
+//! Writes blocks in the target's format, once each: a block that was lowered before comes out of the
+//! scratch, with its weight.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use contexture_ir::{ContentHash, Item, ToolDefinition};
+use contexture_wire::{Dialect, Run, lower_run, pairs};
+
+use crate::block::{Block, Class, blocks};
+use crate::count::{Framing, Tokens};
+use crate::counter::{Scale, TokenCounter};
+use crate::passes::repair::Entry;
+use crate::scratch::{Key, Lowered, Scratch};
+
+/// A block as it will be sent.
+#[derive(Clone, Debug)]
+pub(crate) struct Piece {
+    pub(crate) class: Class,
+    /// Which entries it was made of.
+    pub(crate) entries: Range<usize>,
+    pub(crate) lowered: Arc<Lowered>,
+    /// What the model reads.
+    pub(crate) text: Tokens,
+    /// What the format adds.
+    pub(crate) framing: u64,
+}
+
+impl Piece {
+    /// What it takes of the budget.
+    pub(crate) const fn weight(&self) -> u64 {
+        self.text.high.saturating_add(self.framing)
+    }
+}
+
+/// Lowers and weighs for one target.
+pub(crate) struct Press<'a> {
+    dialect: Dialect,
+    scale: Scale<'a>,
+    framing: Framing,
+    lowering: u32,
+    counting: u32,
+}
+
+impl<'a> Press<'a> {
+    pub(crate) fn new(
+        dialect: Dialect,
+        counter: &'a dyn TokenCounter,
+        scratch: &mut Scratch,
+    ) -> Self {
+        let format = dialect.format;
+        let words = [
+            ("mid-system", dialect.mid_system),
+            ("developer", dialect.developer_role),
+        ];
+        let words = words.map(|(word, on)| if on { word } else { "" });
+        Self {
+            dialect,
+            scale: Scale { format, counter },
+            framing: Framing::of(format),
+            lowering: scratch.variant(&format!("lower {format} {}", words.join(" "))),
+            counting: scratch.variant(&format!("count {format} {}", counter.name())),
+        }
+    }
+
+    pub(crate) const fn dialect(&self) -> Dialect {
+        self.dialect
+    }
+
+    pub(crate) const fn framing(&self) -> &Framing {
+        &self.framing
+    }
+
+    pub(crate) const fn scale(&self) -> &Scale<'a> {
+        &self.scale
+    }
+
+    /// Counts a text that is not an item's.
+    pub(crate) fn text(&self, text: &str, scratch: &mut Scratch) -> Tokens {
+        let key = Key {
+            content: ContentHash::of(text.as_bytes()),
+            variant: self.counting,
+        };
+        scratch.count(key, || self.scale.counter.text(text))
+    }
+
+    /// Counts a tool's definition.
+    pub(crate) fn tool(
+        &self,
+        tool: &ToolDefinition,
+        hash: ContentHash,
+        scratch: &mut Scratch,
+    ) -> Tokens {
+        let key = Key {
+            content: hash,
+            variant: self.counting,
+        };
+        scratch.count(key, || self.scale.tool(tool))
+    }
+
+    /// Lowers entries block by block.
+    pub(crate) fn press(&self, entries: &[Entry<'_>], scratch: &mut Scratch) -> Vec<Piece> {
+        let partner = pairs(entries.iter().map(|entry| &*entry.item));
+        let function = |index: usize| match entries.get(index).map(|entry| &*entry.item) {
+            Some(Item::FunctionCall(call)) => Some(call.name.as_str()),
+            _ => None,
+        };
+        let wired: Vec<contexture_wire::Entry<'_>> = entries
+            .iter()
+            .zip(partner)
+            .map(|(entry, partner)| contexture_wire::Entry {
+                item: &entry.item,
+                function: match &*entry.item {
+                    Item::FunctionCallOutput(_) => partner.and_then(function),
+                    _ => None,
+                },
+                call_id: entry.call_id.as_deref(),
+            })
+            .collect();
+        blocks(entries.iter().map(|entry| &*entry.item))
+            .into_iter()
+            .map(|block| self.piece(block, entries, &wired, scratch))
+            .collect()
+    }
+
+    fn piece(
+        &self,
+        block: Block,
+        entries: &[Entry<'_>],
+        wired: &[contexture_wire::Entry<'_>],
+        scratch: &mut Scratch,
+    ) -> Piece {
+        let own = entries.get(block.items.clone()).unwrap_or_default();
+        let wired = wired.get(block.items.clone()).unwrap_or_default();
+        let key = Key {
+            content: block_hash(own, wired),
+            variant: self.lowering,
+        };
+        let run = Run {
+            side: block.class.side(),
+            start: 0,
+            entries: wired,
+        };
+        let lowered = scratch.chunk(key, || lower_run(&self.dialect, &run));
+        let elements = lowered.chunk.facts.elements as u64;
+        let (mut text, mut framing) = (Tokens::ZERO, elements * self.framing.message);
+        if elements > 0 {
+            for entry in own {
+                text += self.item(entry, scratch);
+                framing += match &*entry.item {
+                    Item::FunctionCall(_) => self.framing.call,
+                    Item::FunctionCallOutput(_) => self.framing.output,
+                    _ => 0,
+                };
+            }
+        }
+        Piece {
+            class: block.class,
+            entries: block.items,
+            lowered,
+            text,
+            framing,
+        }
+    }
+
+    fn item(&self, entry: &Entry<'_>, scratch: &mut Scratch) -> Tokens {
+        let key = Key {
+            content: entry.hash,
+            variant: self.counting,
+        };
+        scratch.count(key, || self.scale.item(&entry.item))
+    }
+}
+
+/// The identity of a block: its items, and what its neighbours say about them.
+fn block_hash(entries: &[Entry<'_>], wired: &[contexture_wire::Entry<'_>]) -> ContentHash {
+    let mut hasher = blake3::Hasher::new();
+    for (entry, wired) in entries.iter().zip(wired) {
+        hasher.update(entry.hash.as_bytes());
+        for word in [wired.call_id, wired.function] {
+            let word = word.unwrap_or_default();
+            hasher.update(&(word.len() as u64).to_le_bytes());
+            hasher.update(word.as_bytes());
+        }
+    }
+    let mut bytes = [0; 16];
+    hasher.finalize_xof().fill(&mut bytes);
+    ContentHash::from_bytes(bytes)
+}

@@ -1,0 +1,216 @@
+//! Contributions in their places.
+//!
+//! The order of the payload is system, anchor, history, live, tail; within a band by the
+//! contributions' order. What changes with every call stands behind the history as blocks of its own,
+//! whatever its band, so that it never changes earlier bytes.
+
+use std::borrow::Cow;
+
+use contexture_ir::{ContentHash, Item, Message, Role};
+
+use crate::contribution::{Band, Content, Contribution, Stability};
+use crate::count::Tokens;
+use crate::passes::lower::{Piece, Press};
+use crate::passes::repair::{Entry, repair};
+use crate::refusal::Refusal;
+use crate::report::Repair;
+use crate::scratch::Scratch;
+
+/// A contribution in its place.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Slot<'a> {
+    pub(crate) contribution: &'a Contribution,
+    pub(crate) band: Band,
+}
+
+/// A contribution as it will be sent.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Placed {
+    /// How many of its units; see [`units`].
+    pub(crate) units: usize,
+    /// Text for the system prompt.
+    pub(crate) system: Option<String>,
+    /// Whole messages for the system prompt.
+    pub(crate) instructions: Vec<Message>,
+    /// For the array of messages.
+    pub(crate) pieces: Vec<Piece>,
+    pub(crate) repairs: Vec<Repair>,
+    /// What the model reads.
+    pub(crate) text: Tokens,
+    /// What the format adds.
+    pub(crate) framing: u64,
+}
+
+impl Placed {
+    /// What it takes of the budget.
+    pub(crate) const fn weight(&self) -> u64 {
+        self.text.high.saturating_add(self.framing)
+    }
+}
+
+/// Sorts contributions into payload order.
+pub(crate) fn arrange(contributions: &[Contribution]) -> Vec<Slot<'_>> {
+    let mut slots: Vec<Slot<'_>> = contributions
+        .iter()
+        .map(|contribution| Slot {
+            contribution,
+            band: band(contribution),
+        })
+        .collect();
+    slots.sort_by_key(|slot| (slot.band, slot.contribution.order));
+    slots
+}
+
+fn band(contribution: &Contribution) -> Band {
+    let volatile = contribution.stability == Stability::Volatile;
+    match (contribution.band, &contribution.content) {
+        (Band::System | Band::Anchor, _) if volatile => Band::Tail,
+        (Band::System, Content::Items(items))
+            if !items.iter().all(|item| matches!(item, Item::Message(_))) =>
+        {
+            Band::Anchor
+        }
+        (Band::History, _) => Band::Live,
+        (band, _) => band,
+    }
+}
+
+/// Into how many parts a contribution may be cut.
+pub(crate) fn units(content: &Content) -> usize {
+    match content {
+        Content::Texts(texts) => texts.len(),
+        Content::Fragments { fragments, .. } => fragments.len(),
+        Content::Text(_) | Content::Instructions(_) | Content::Items(_) => 1,
+    }
+}
+
+/// The contribution with its first `units` parts.
+pub(crate) fn place(
+    slot: &Slot<'_>,
+    units: usize,
+    press: &Press<'_>,
+    scratch: &mut Scratch,
+) -> Result<Placed, Refusal> {
+    let body = body(slot, units)?;
+    let mut placed = match (slot.band, body) {
+        (_, Body::Text(text)) if text.is_empty() => Placed::default(),
+        (Band::System, Body::Text(text)) => Placed {
+            text: press.text(&text, scratch),
+            system: Some(text),
+            ..Placed::default()
+        },
+        (Band::System, Body::Messages(messages)) => Placed {
+            text: messages
+                .iter()
+                .map(|message| press.scale().parts(&message.content))
+                .sum(),
+            instructions: messages,
+            ..Placed::default()
+        },
+        (_, Body::Text(text)) => {
+            let message = Message::text(host_role(press), text);
+            pieces(&[message.into()], press, scratch)
+        }
+        (_, Body::Messages(messages)) => {
+            let items: Vec<Item> = messages.into_iter().map(Item::from).collect();
+            pieces(&items, press, scratch)
+        }
+        (_, Body::Items(items)) => pieces(items, press, scratch),
+    };
+    placed.units = units;
+    Ok(placed)
+}
+
+/// The longest beginning of a contribution that takes at most `grant`; empty if not even one part
+/// does.
+pub(crate) fn fit(
+    slot: &Slot<'_>,
+    whole: Placed,
+    grant: u64,
+    press: &Press<'_>,
+    scratch: &mut Scratch,
+) -> Result<Placed, Refusal> {
+    if whole.weight() <= grant {
+        return Ok(whole);
+    }
+    let (mut fits, mut too_many) = (0, whole.units);
+    let mut best = Placed::default();
+    while too_many - fits > 1 {
+        let middle = fits + (too_many - fits) / 2;
+        let placed = place(slot, middle, press, scratch)?;
+        if placed.weight() <= grant {
+            (fits, best) = (middle, placed);
+        } else {
+            too_many = middle;
+        }
+    }
+    Ok(best)
+}
+
+/// Who speaks for the host inside the array of messages.
+fn host_role(press: &Press<'_>) -> Role {
+    if press.dialect().mid_system {
+        Role::System
+    } else {
+        Role::User
+    }
+}
+
+enum Body<'a> {
+    Text(String),
+    Messages(Vec<Message>),
+    Items(&'a [Item]),
+}
+
+fn body<'a>(slot: &Slot<'a>, units: usize) -> Result<Body<'a>, Refusal> {
+    Ok(match &slot.contribution.content {
+        Content::Text(text) => Body::Text(text.clone()),
+        Content::Texts(texts) => Body::Text(texts.get(..units).unwrap_or(texts).join("\n\n")),
+        Content::Fragments {
+            fragments,
+            renderer,
+        } => {
+            let some = fragments.get(..units).unwrap_or(fragments);
+            let text = renderer.render(some).map_err(|error| Refusal::Render {
+                source_name: slot.contribution.source.clone(),
+                what: error.to_string(),
+            })?;
+            Body::Text(text)
+        }
+        Content::Instructions(messages) => Body::Messages(messages.clone()),
+        Content::Items(items) if slot.band == Band::System => Body::Messages(
+            items
+                .iter()
+                .filter_map(|item| match item {
+                    Item::Message(message) => Some(message.clone()),
+                    _ => None,
+                })
+                .collect(),
+        ),
+        Content::Items(items) => Body::Items(items),
+    })
+}
+
+fn pieces(items: &[Item], press: &Press<'_>, scratch: &mut Scratch) -> Placed {
+    let hashed: Vec<(&Item, ContentHash)> = items
+        .iter()
+        .map(|item| (item, ContentHash::of(item.to_json().as_bytes())))
+        .collect();
+    let repaired = repair(&hashed, press.dialect());
+    let entries: Vec<Entry<'_>> = repaired
+        .entries
+        .into_iter()
+        .map(|entry| Entry {
+            item: Cow::Owned(entry.item.into_owned()),
+            ..entry
+        })
+        .collect();
+    let pieces = press.press(&entries, scratch);
+    Placed {
+        text: pieces.iter().map(|piece| piece.text).sum(),
+        framing: pieces.iter().map(|piece| piece.framing).sum(),
+        pieces,
+        repairs: repaired.repairs,
+        ..Placed::default()
+    }
+}

@@ -1,0 +1,241 @@
+//! The passes in their order.
+//!
+//! `select` (what models may read) · `repair` (what providers accept) · `lower` (blocks in the target's
+//! format, weighed) · `budget` (who gets how much) · `place` (bands in order) · `verify` (the
+//! post-condition). Covering, clearing and previewing of older items belong between `select` and
+//! `repair`, tool policy before `budget`, cache marks between `place` and `verify`.
+//!
+//! `repair` and `lower` come before `budget`, so that what is budgeted is what is sent, and an item's
+//! bytes do not depend on where the history is cut.
+
+use std::sync::Arc;
+
+use contexture_ir::ContentHash;
+use contexture_wire::{Envelope, Format};
+
+use crate::account::{Ledger, advice, report, required};
+use crate::contribution::Band;
+use crate::cut::Cut;
+use crate::frame::Frame;
+use crate::front::front;
+use crate::history::History;
+use crate::passes::budget::{Claim, HistoryClaim, grants, required_history};
+use crate::passes::lower::{Piece, Press};
+use crate::passes::place::{Placed, Slot, arrange, fit, place, units};
+use crate::passes::verify::{Sealed, verify};
+use crate::payload::{Element, Payload};
+use crate::plan::{Advice, Plan, Prefix};
+use crate::refusal::Refusal;
+use crate::report::Report;
+use crate::request::{CompileInput, CompileRequest};
+use crate::scratch::Scratch;
+
+/// What a compile gives.
+#[derive(Clone, Debug)]
+pub struct Compiled {
+    /// The provider's request.
+    pub payload: Payload,
+    /// What was sent, what was not, and why.
+    pub report: Report,
+    /// The plan for the next compile on this path.
+    pub plan: Plan,
+    /// What the host may want to do before the next call.
+    pub advice: Option<Advice>,
+}
+
+/// Compiles a request. Performs nothing; the same input gives the same bytes with any scratch.
+///
+/// # Errors
+/// A [`Refusal`] where no payload can satisfy the post-condition.
+pub fn compile(input: &CompileInput<'_>, scratch: &mut Scratch) -> Result<Compiled, Refusal> {
+    let request = input.request;
+    let limit = limit(request)?;
+    let press = Press::new(request.dialect, input.counter, scratch);
+
+    let front = front(input, &press, scratch);
+    let slots = arrange(input.contributions);
+    let whole: Vec<Placed> = slots
+        .iter()
+        .map(|slot| place(slot, units(&slot.contribution.content), &press, scratch))
+        .collect::<Result<_, _>>()?;
+    let frame = Frame::weigh(request, &slots, &press, scratch);
+
+    let target = format!("{}/{}/{limit}", request.dialect.format, request.model);
+    let latched = Cut::latched(input, &target, &front.history, &press, scratch);
+    let (placed, cut) = budget(
+        &Budgeting {
+            request,
+            limit,
+            slots: &slots,
+            frame: &frame,
+            history: &front.history,
+            press: &press,
+        },
+        whole,
+        latched,
+        scratch,
+    )?;
+
+    let before = band_pieces(&slots, &placed, |band| band <= Band::Anchor);
+    let middle = cut.pieces(&front.history);
+    let after = band_pieces(&slots, &placed, |band| band > Band::Anchor);
+    let envelope = frame.envelope(request, &slots, &placed)?;
+    let pieces: Vec<&Piece> = [before.as_slice(), &middle, &after].concat();
+    let payload = assemble(&envelope, &pieces);
+
+    let prefix = Prefix {
+        target,
+        tools: frame.tools_hash,
+        system: Frame::system_hash(&placed),
+        anchor: keys_hash(before.iter().map(|piece| piece.lowered.key)),
+    };
+    let sent: Vec<ContentHash> = middle.iter().map(|piece| piece.lowered.key).collect();
+    let trim = cut.frontier(&front.history, input);
+    let (plan, epoch) = input.plan.next(prefix, &sent, trim, cut.moved);
+    let ledger = Ledger {
+        input,
+        limit,
+        front: &front,
+        slots: &slots,
+        placed: &placed,
+        cut: &cut,
+        frame: &frame,
+        envelope: &envelope,
+    };
+    let report = report(&ledger, epoch, &payload, &pieces);
+    verify(&Sealed {
+        request,
+        limit,
+        tokens: report.totals.tokens,
+        envelope: &envelope,
+        pieces: &pieces,
+        pinned: &ledger.pinned(),
+    })?;
+    Ok(Compiled {
+        payload,
+        advice: advice(&ledger),
+        report,
+        plan,
+    })
+}
+
+struct Budgeting<'a> {
+    request: &'a CompileRequest,
+    limit: u64,
+    slots: &'a [Slot<'a>],
+    frame: &'a Frame,
+    history: &'a History<'a>,
+    press: &'a Press<'a>,
+}
+
+/// Fits the contributions into their grants and the history into what they leave.
+fn budget(
+    given: &Budgeting<'_>,
+    whole: Vec<Placed>,
+    latched: Cut,
+    scratch: &mut Scratch,
+) -> Result<(Vec<Placed>, Cut), Refusal> {
+    let (request, history, frame) = (given.request, given.history, given.frame);
+    let rounds: Vec<u64> = history.rounds.iter().map(|round| round.weight).collect();
+    let singles: Vec<(usize, u64)> = history
+        .singles()
+        .map(|single| (single.round, single.piece.weight()))
+        .collect();
+    let claim = HistoryClaim {
+        rounds: &rounds,
+        last: history.last,
+        singles: &singles,
+        frontier: latched.round,
+        latched: latched.singles_weight(),
+        low_water: request.trim.low_water,
+    };
+    let claims: Vec<Claim> = given.slots.iter().zip(&whole).map(claim_of).collect();
+    let granted = grants(
+        given.limit,
+        frame.weight(),
+        &claims,
+        required_history(&claim),
+    )
+    .map_err(|_| {
+        let segments = required(history, given.slots, &whole, frame);
+        Refusal::DoesNotFit {
+            needed: segments.iter().map(|segment| segment.tokens).sum(),
+            allowed: given.limit,
+            window: request.window,
+            reserve: request.reserve,
+            segments,
+        }
+    })?;
+    let mut placed: Vec<Placed> = Vec::with_capacity(whole.len());
+    for ((slot, whole), grant) in given.slots.iter().zip(whole).zip(granted) {
+        placed.push(fit(slot, whole, grant, given.press, scratch)?);
+    }
+    let taken: u64 = placed.iter().map(Placed::weight).sum();
+    let room = given
+        .limit
+        .saturating_sub(frame.weight())
+        .saturating_sub(taken);
+    let cut = latched.within(room, &claim, history);
+    Ok((placed, cut))
+}
+
+fn claim_of((slot, whole): (&Slot<'_>, &Placed)) -> Claim {
+    let budget = &slot.contribution.budget;
+    Claim {
+        required: slot.contribution.is_required(),
+        natural: whole.weight(),
+        min: budget.min,
+        max: budget.max.unwrap_or(u64::MAX),
+        share: budget.share,
+    }
+}
+
+fn limit(request: &CompileRequest) -> Result<u64, Refusal> {
+    let format = request.dialect.format;
+    if !Format::PROVIDERS.contains(&format) {
+        return Err(Refusal::UnsupportedTarget { format });
+    }
+    let limit = request.window.saturating_sub(request.reserve);
+    if limit == 0 {
+        return Err(Refusal::WindowTooSmall {
+            window: request.window,
+            reserve: request.reserve,
+        });
+    }
+    Ok(limit)
+}
+
+fn band_pieces<'a>(
+    slots: &[Slot<'_>],
+    placed: &'a [Placed],
+    keep: impl Fn(Band) -> bool,
+) -> Vec<&'a Piece> {
+    slots
+        .iter()
+        .zip(placed)
+        .filter(|(slot, _)| keep(slot.band))
+        .flat_map(|(_, placed)| &placed.pieces)
+        .collect()
+}
+
+fn assemble(envelope: &Envelope, pieces: &[&Piece]) -> Payload {
+    let lead = Element {
+        json: envelope.lead.as_str().into(),
+        hash: ContentHash::of(envelope.lead.as_bytes()),
+    };
+    let elements = pieces.iter().map(|piece| Element {
+        json: Arc::clone(&piece.lowered.json),
+        hash: piece.lowered.key,
+    });
+    Payload::new(
+        envelope.before.as_str().into(),
+        std::iter::once(lead).chain(elements).collect(),
+        envelope.after.as_str().into(),
+    )
+}
+
+fn keys_hash(keys: impl Iterator<Item = ContentHash>) -> ContentHash {
+    let mut bytes = Vec::new();
+    keys.for_each(|key| bytes.extend_from_slice(key.as_bytes()));
+    ContentHash::of(&bytes)
+}

@@ -1,0 +1,223 @@
+//! The plan: what one compile decided about the history and the next one keeps to.
+//!
+//! Providers cache by prefix, so whatever removes earlier content is decided once and stays decided
+//! until a trigger fires. The plan travels with the conversation (a state entry on its node), so it
+//! rewinds with it. A plan that does not belong to the path it is given with is noticed and replaced,
+//! never obeyed.
+
+use contexture_ir::ContentHash;
+use serde::{Deserialize, Serialize};
+
+/// The latched decisions. Its JSON is stable; unknown fields are ignored, absent ones are empty.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Plan {
+    /// Counts the changes of the cacheable prefix.
+    pub epoch: u64,
+    /// Why the current epoch began; absent before the first compile.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reason: Option<EpochReason>,
+    /// What stands before the history; absent before the first compile.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub prefix: Option<Prefix>,
+    /// The history as it was sent last.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub sent: Option<Sent>,
+    /// Where the history begins, if its older part is left out.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub trim: Option<TrimFrontier>,
+}
+
+/// The identity of what stands before the history.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Prefix {
+    /// Format, model and token limit: `anthropic/claude-sonnet-5/14000`.
+    pub target: String,
+    /// The tools offered.
+    #[serde(with = "hex")]
+    pub tools: ContentHash,
+    /// The system prompt.
+    #[serde(with = "hex")]
+    pub system: ContentHash,
+    /// The anchor band.
+    #[serde(with = "hex")]
+    pub anchor: ContentHash,
+}
+
+/// The history as it was sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Sent {
+    /// How many blocks, the newest excepted: it may still grow.
+    pub blocks: usize,
+    /// The hash over those blocks.
+    #[serde(with = "hex")]
+    pub hash: ContentHash,
+}
+
+/// The oldest item of the history that is still sent, the user messages apart that always are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TrimFrontier {
+    /// Its index on the path.
+    pub index: usize,
+    /// Its content hash, by which a plan of another path is noticed.
+    #[serde(with = "hex")]
+    pub hash: ContentHash,
+    /// The index of the user message that was being answered when the history was cut here, if it
+    /// stands before the frontier: it stays with the first user message.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub question: Option<usize>,
+}
+
+/// Why an epoch began: the reason a cached prefix no longer holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum EpochReason {
+    /// The first compile with this plan.
+    First,
+    /// Another format, model or limit.
+    TargetChanged,
+    /// Other tools.
+    ToolsChanged,
+    /// Another system prompt.
+    InstructionsChanged,
+    /// Another anchor.
+    AnchorChanged,
+    /// The history is not an extension of the one sent last.
+    HistoryChanged,
+    /// The history no longer fitted, so its older part was left out.
+    HistoryTrimmed,
+}
+
+impl EpochReason {
+    /// The word in reports and JSON.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::First => "first",
+            Self::TargetChanged => "target_changed",
+            Self::ToolsChanged => "tools_changed",
+            Self::InstructionsChanged => "instructions_changed",
+            Self::AnchorChanged => "anchor_changed",
+            Self::HistoryChanged => "history_changed",
+            Self::HistoryTrimmed => "history_trimmed",
+        }
+    }
+}
+
+/// Whether the cached prefix of the previous request still holds.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct EpochReport {
+    /// The epoch of this payload.
+    pub number: u64,
+    /// Why it began.
+    pub reason: EpochReason,
+    /// Whether it began with this compile.
+    pub opened: bool,
+}
+
+impl Plan {
+    /// The plan after a payload: `sent` are the blocks of its history, `trimmed` whether the frontier
+    /// moved.
+    pub(crate) fn next(
+        &self,
+        prefix: Prefix,
+        sent: &[ContentHash],
+        trim: Option<TrimFrontier>,
+        trimmed: bool,
+    ) -> (Self, EpochReport) {
+        let (earlier, now) = digests(sent, self.sent.map(|sent| sent.blocks));
+        let extends = match (self.sent, earlier) {
+            (None, _) => true,
+            (Some(before), earlier) => earlier == Some(before.hash),
+        };
+        let reason = match &self.prefix {
+            None => Some(EpochReason::First),
+            Some(before) if before.target != prefix.target => Some(EpochReason::TargetChanged),
+            Some(before) if before.tools != prefix.tools => Some(EpochReason::ToolsChanged),
+            Some(before) if before.system != prefix.system => {
+                Some(EpochReason::InstructionsChanged)
+            }
+            Some(before) if before.anchor != prefix.anchor => Some(EpochReason::AnchorChanged),
+            Some(_) if trimmed => Some(EpochReason::HistoryTrimmed),
+            Some(_) if !extends => Some(EpochReason::HistoryChanged),
+            Some(_) => None,
+        };
+        let opened = reason.is_some();
+        let epoch = self.epoch.saturating_add(u64::from(opened));
+        let reason = reason.or(self.reason).unwrap_or(EpochReason::First);
+        let plan = Self {
+            epoch,
+            reason: Some(reason),
+            prefix: Some(prefix),
+            sent: Some(now),
+            trim,
+        };
+        let report = EpochReport {
+            number: epoch,
+            reason,
+            opened,
+        };
+        (plan, report)
+    }
+}
+
+/// The hash over the first `blocks` blocks, if there are so many, and the hash over all but the last.
+fn digests(sent: &[ContentHash], blocks: Option<usize>) -> (Option<ContentHash>, Sent) {
+    let mut hasher = blake3::Hasher::new();
+    let settled = sent.len().saturating_sub(1);
+    let mut earlier = (blocks == Some(0)).then(|| digest(&hasher));
+    for (index, key) in sent.iter().take(settled).enumerate() {
+        hasher.update(key.as_bytes());
+        if blocks == Some(index + 1) {
+            earlier = Some(digest(&hasher));
+        }
+    }
+    let now = Sent {
+        blocks: settled,
+        hash: digest(&hasher),
+    };
+    (earlier, now)
+}
+
+fn digest(hasher: &blake3::Hasher) -> ContentHash {
+    let mut bytes = [0; 16];
+    hasher.finalize_xof().fill(&mut bytes);
+    ContentHash::from_bytes(bytes)
+}
+
+/// What the host may want to do before the next call. Data: compile performs nothing.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum Advice {
+    /// The history was trimmed: a compaction of this span would bring its substance back.
+    Compact {
+        /// Index on the path of the first item left out.
+        first: usize,
+        /// Index on the path of the last item left out.
+        last: usize,
+        /// What the span weighs, in tokens.
+        tokens: u64,
+    },
+}
+
+/// Hashes as 32 hexadecimal digits.
+mod hex {
+    use contexture_ir::ContentHash;
+    use serde::{Deserialize, Deserializer, Serializer};
+
+    pub(super) fn serialize<S: Serializer>(
+        hash: &ContentHash,
+        serializer: S,
+    ) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(hash)
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(
+        deserializer: D,
+    ) -> Result<ContentHash, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        text.parse().map_err(serde::de::Error::custom)
+    }
+}

@@ -1,0 +1,191 @@
+//! The report: what was sent, what was not, and which rule decided.
+//!
+//! Its JSON is for programs: field names are stable, fields are added and never renamed. The tokens of
+//! the segments sum exactly to `totals.tokens`. Every item of the path is either counted in the
+//! `items` of a history segment that was kept, or in exactly one entry of `omitted`.
+
+use contexture_wire::Loss;
+use serde::Serialize;
+
+use crate::contribution::Band;
+use crate::plan::EpochReport;
+
+/// What one compile did.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Report {
+    /// Of this document's shape: 1.
+    pub version: u32,
+    /// To whom, and how much was allowed.
+    pub target: TargetReport,
+    /// What the payload is made of, in its order, what was left out included.
+    pub segments: Vec<Segment>,
+    /// Sums.
+    pub totals: Totals,
+    /// The items of the path that are not in the payload, in path order.
+    pub omitted: Vec<Omitted>,
+    /// What was changed so that the provider accepts the history.
+    pub repairs: Vec<Repair>,
+    /// What the target's format cannot say. Paths name `instructions`, `tools`, `options`, a field, or
+    /// `items[i]`, an index on the path; `contributions[source][i]` for contributed items.
+    pub losses: Vec<Loss>,
+    /// Whether the cached prefix of the previous request still holds.
+    pub epoch: EpochReport,
+    /// The payload itself.
+    pub payload: PayloadReport,
+}
+
+/// To whom, and how much was allowed.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct TargetReport {
+    /// The format: `anthropic`, `openai-chat`, `openai-responses`, `gemini`.
+    pub format: &'static str,
+    /// The model as the provider knows it.
+    pub model: String,
+    /// The model's window in tokens.
+    pub window: u64,
+    /// Kept free for the answer.
+    pub reserve: u64,
+    /// Window minus reserve.
+    pub limit: u64,
+    /// What counted the text: `o200k_base`, ….
+    pub encoding: String,
+    /// Whether its counts are exact; otherwise budgets hold against the high bound.
+    pub exact: bool,
+}
+
+/// One row of the payload.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Segment {
+    /// `tools`, `system`, `anchor`, `history`, `live`, `tail` or `framing`.
+    pub band: &'static str,
+    /// Whose it is: a contribution's source, `task`, `rounds`, `tools`, `framing`.
+    pub source: String,
+    /// A few words for people: `rounds 3–9, 7 calls`.
+    pub label: String,
+    /// How many items of the path it holds; 0 for what is not of the path.
+    pub items: usize,
+    /// Tokens in the payload, as budgeted: the high bound of an estimate. 0 if it was left out.
+    pub tokens: u64,
+    /// The low bound; equal to `tokens` where counts are exact.
+    pub low: u64,
+    /// Tokens it would have taken beside those it takes.
+    pub omitted_tokens: u64,
+    /// Per cent of the limit.
+    pub share: f64,
+    /// What became of it.
+    pub verdict: Verdict,
+    /// The rule that decided, in a few words.
+    pub rule: String,
+}
+
+/// What became of a segment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum Verdict {
+    /// Whole.
+    Kept,
+    /// Whole, and the request would have been refused otherwise.
+    Required,
+    /// Only a part of it.
+    Shortened,
+    /// History that no longer fits.
+    Trimmed,
+    /// A contribution for which there was no room.
+    Dropped,
+}
+
+impl Verdict {
+    /// The words in the table.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Kept => "kept",
+            Self::Required => "kept (required)",
+            Self::Shortened => "shortened",
+            Self::Trimmed => "trimmed",
+            Self::Dropped => "dropped",
+        }
+    }
+
+    /// Whether any of it is in the payload.
+    #[must_use]
+    pub const fn is_sent(self) -> bool {
+        matches!(self, Self::Kept | Self::Required | Self::Shortened)
+    }
+}
+
+/// Sums over the payload.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Totals {
+    /// The payload's tokens, as budgeted: the sum over all segments.
+    pub tokens: u64,
+    /// The low bound.
+    pub low: u64,
+    /// Of `tokens`: what the format adds around messages, tools and the request.
+    pub framing: u64,
+    /// Per cent of the limit.
+    pub share: f64,
+    /// Items on the path.
+    pub items: usize,
+    /// Elements of the payload's array of messages.
+    pub messages: usize,
+}
+
+/// Items of the path that are not in the payload.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Omitted {
+    /// Index on the path of the first.
+    pub first: usize,
+    /// Index on the path of the last.
+    pub last: usize,
+    /// How many: items between that are omitted for another reason have an entry of their own.
+    pub items: usize,
+    /// Why.
+    pub why: OmitReason,
+}
+
+/// Why items are not in the payload.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum OmitReason {
+    /// Not meant for models.
+    Audience,
+    /// Bookkeeping, which no model reads.
+    Bookkeeping,
+    /// The history was trimmed.
+    Trimmed,
+    /// A provider would have refused it; see the repairs.
+    Repaired,
+}
+
+/// One change that made the history acceptable.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Repair {
+    /// Index on the path, where there is one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub index: Option<usize>,
+    /// A stable word for the change.
+    pub what: String,
+    /// The change in a sentence fragment.
+    pub why: String,
+}
+
+/// The payload itself.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct PayloadReport {
+    /// Its length in bytes.
+    pub bytes: usize,
+    /// Its fingerprint, 32 hexadecimal digits; see `Payload::fingerprint`.
+    pub fingerprint: String,
+}
+
+impl Report {
+    /// The segments of a band, in payload order.
+    pub fn band(&self, band: Band) -> impl Iterator<Item = &Segment> {
+        self.segments
+            .iter()
+            .filter(move |segment| segment.band == band.as_str())
+    }
+}

@@ -1,0 +1,96 @@
+//! What is compiled: a path, contributions, a plan and a target.
+
+use std::sync::Arc;
+
+use contexture_ir::{Audience, ContentHash, Item, NodeId, Raw, RequestOptions, ToolDefinition};
+use contexture_wire::Dialect;
+
+use crate::contribution::Contribution;
+use crate::counter::TokenCounter;
+use crate::plan::Plan;
+
+/// One item of the path, shared with whoever loaded it.
+#[derive(Clone, Debug)]
+pub struct PathItem {
+    /// Its node, if it is stored.
+    pub node: Option<NodeId>,
+    /// The item.
+    pub item: Arc<Item>,
+    /// The hash of the item's stored bytes: equal hashes mean equal items.
+    pub hash: ContentHash,
+    /// Who may see it. What models may not see is left out, and the report says so.
+    pub audience: Audience,
+}
+
+impl PathItem {
+    /// An item that is not stored; its hash is that of its JSON.
+    #[must_use]
+    pub fn new(item: impl Into<Arc<Item>>) -> Self {
+        let item = item.into();
+        Self {
+            node: None,
+            hash: ContentHash::of(item.to_json().as_bytes()),
+            item,
+            audience: Audience::ALL,
+        }
+    }
+
+    /// Several items that are not stored.
+    #[must_use]
+    pub fn all(items: impl IntoIterator<Item = Item>) -> Vec<Self> {
+        items.into_iter().map(Self::new).collect()
+    }
+}
+
+/// Everything a payload depends on. Nothing else does: no clock, no configuration, no environment.
+#[derive(Clone, Copy, Debug)]
+pub struct CompileInput<'a> {
+    /// The path from the first item to the head.
+    pub path: &'a [PathItem],
+    /// What else to say, in any order.
+    pub contributions: &'a [Contribution],
+    /// The plan of the previous compile on this path; `Plan::default()` for the first.
+    pub plan: &'a Plan,
+    /// To whom, and how much.
+    pub request: &'a CompileRequest,
+    /// What counts tokens for the model.
+    pub counter: &'a dyn TokenCounter,
+}
+
+/// To whom, how much, and with which options.
+#[derive(Clone, Debug, PartialEq)]
+pub struct CompileRequest {
+    /// The format and what its model knows of it.
+    pub dialect: Dialect,
+    /// The model's name as the provider knows it.
+    pub model: String,
+    /// How many tokens the model can hold, its answer included.
+    pub window: u64,
+    /// How many of them are kept free for the answer.
+    pub reserve: u64,
+    /// How to answer. An absent output limit becomes the reserve.
+    pub options: RequestOptions,
+    /// Top-level fields of the payload, verbatim; they win over fields of the same name.
+    pub params: Vec<(String, Raw)>,
+    /// The tools offered, in this order.
+    pub tools: Vec<ToolDefinition>,
+    /// Whether the model may be given the beginning of its answer, that is whether a history may end
+    /// with the model speaking.
+    pub prefill: bool,
+    /// When and how far the history is trimmed.
+    pub trim: TrimPolicy,
+}
+
+/// When and how far the history is trimmed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TrimPolicy {
+    /// Once the history does not fit, it is trimmed to this per cent of its space, so that the next
+    /// calls extend it instead of trimming again. Default 70; 100 fills the window, for a single call.
+    pub low_water: u8,
+}
+
+impl Default for TrimPolicy {
+    fn default() -> Self {
+        Self { low_water: 70 }
+    }
+}

@@ -1,0 +1,186 @@
+//! The report as a table for people: plain text, no colours.
+
+use crate::report::{Report, Segment};
+
+/// How wide the table may be, in characters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Width(pub usize);
+
+impl Default for Width {
+    fn default() -> Self {
+        Self(100)
+    }
+}
+
+/// The report as a table; the last column is cut to the width.
+#[must_use]
+pub fn render_table(report: &Report, width: Width) -> String {
+    let mut rows: Vec<[String; 5]> =
+        vec![["band", "segment", "tokens", "share", "verdict"].map(str::to_owned)];
+    let mut band = "";
+    for segment in &report.segments {
+        let shown = if segment.band == band {
+            ""
+        } else {
+            segment.band
+        };
+        band = segment.band;
+        rows.push(row(shown, segment));
+    }
+    rows.push(total(report));
+    let mut out = align(&rows, width);
+    out.push('\n');
+    for (name, text) in notes(report) {
+        out.push_str(&clip(&format!("  {name:<9} {text}"), width));
+        out.push('\n');
+    }
+    out
+}
+
+fn row(band: &str, segment: &Segment) -> [String; 5] {
+    let name = if band == segment.source {
+        segment.label.clone()
+    } else {
+        join(&segment.source, "  ", &segment.label)
+    };
+    let verdict = match (segment.verdict.is_sent(), segment.omitted_tokens) {
+        (false, 1..) => format!(
+            "{}: {} ({} tokens)",
+            segment.verdict.as_str(),
+            segment.rule,
+            grouped(segment.omitted_tokens)
+        ),
+        _ => format!("{}: {}", segment.verdict.as_str(), segment.rule),
+    };
+    [
+        band.to_owned(),
+        name,
+        grouped(segment.tokens),
+        format!("{:.1} %", segment.share),
+        verdict,
+    ]
+}
+
+fn total(report: &Report) -> [String; 5] {
+    let (totals, target) = (&report.totals, &report.target);
+    let certainty = if target.exact && totals.low == totals.tokens {
+        format!("exact, {}", target.encoding)
+    } else {
+        format!(
+            "estimate, {} … {}",
+            grouped(totals.low),
+            grouped(totals.tokens)
+        )
+    };
+    [
+        "total".to_owned(),
+        String::new(),
+        grouped(totals.tokens),
+        format!("{:.1} %", totals.share),
+        format!("of {} · {certainty}", grouped(target.limit)),
+    ]
+}
+
+fn notes(report: &Report) -> Vec<(&'static str, String)> {
+    let (target, epoch) = (&report.target, &report.epoch);
+    let state = if epoch.opened { "opened" } else { "continued" };
+    let mut notes = vec![
+        (
+            "target",
+            format!(
+                "{} · {} · window {}, reserve {}",
+                target.format,
+                target.model,
+                grouped(target.window),
+                grouped(target.reserve)
+            ),
+        ),
+        (
+            "epoch",
+            format!("{} {state}: {}", epoch.number, epoch.reason.as_str()),
+        ),
+    ];
+    let omitted: usize = report.omitted.iter().map(|span| span.items).sum();
+    if omitted > 0 {
+        notes.push((
+            "omitted",
+            format!("{omitted} of {} items", report.totals.items),
+        ));
+    }
+    for repair in &report.repairs {
+        let at = repair
+            .index
+            .map_or(String::new(), |at| format!("items[{at}] "));
+        notes.push(("repaired", format!("{at}{}", repair.why)));
+    }
+    for loss in &report.losses {
+        notes.push(("lost", loss.to_string()));
+    }
+    notes.push((
+        "payload",
+        format!(
+            "{} bytes, {} messages, {}",
+            grouped(report.payload.bytes as u64),
+            report.totals.messages,
+            report.payload.fingerprint
+        ),
+    ));
+    notes
+}
+
+fn join(a: &str, between: &str, b: &str) -> String {
+    if b.is_empty() {
+        a.to_owned()
+    } else {
+        format!("{a}{between}{b}")
+    }
+}
+
+/// Thousands apart: `13,986`.
+fn grouped(number: u64) -> String {
+    let digits = number.to_string();
+    let mut out = String::with_capacity(digits.len() + digits.len() / 3);
+    for (at, digit) in digits.chars().enumerate() {
+        if at > 0 && (digits.len() - at).is_multiple_of(3) {
+            out.push(',');
+        }
+        out.push(digit);
+    }
+    out
+}
+
+/// Two columns of words, two of figures, one of words.
+fn align(rows: &[[String; 5]], width: Width) -> String {
+    let mut widths = [0; 5];
+    for row in rows {
+        for (width, cell) in widths.iter_mut().zip(row) {
+            *width = (*width).max(cell.chars().count());
+        }
+    }
+    let mut out = String::new();
+    for row in rows {
+        let mut line = String::new();
+        for (at, (cell, width)) in row.iter().zip(widths).enumerate() {
+            line.push_str("  ");
+            match at {
+                2 | 3 => line.push_str(&format!("{cell:>width$}")),
+                _ => line.push_str(&format!("{cell:<width$}")),
+            }
+        }
+        out.push_str(&clip(line.trim_end(), width));
+        out.push('\n');
+    }
+    out
+}
+
+fn clip(line: &str, width: Width) -> String {
+    let line: String = line
+        .chars()
+        .map(|c| if c.is_control() { ' ' } else { c })
+        .collect();
+    if line.chars().count() <= width.0 {
+        return line;
+    }
+    let kept: String = line.chars().take(width.0.saturating_sub(1)).collect();
+    format!("{kept}…")
+}
