@@ -121,14 +121,15 @@ fn is_empty(document: &Document<'_>) -> bool {
 }
 
 fn write_key(out: &mut String, key: &str, indent: usize) {
-    if key.len() > LONGEST_SIMPLE_KEY {
-        out.push_str("? ");
-        write_quoted(out, key);
-        begin_line(out, indent);
-    } else if is_plain(key) {
+    let start = out.len();
+    if is_plain(key) {
         out.push_str(key);
     } else {
         write_quoted(out, key);
+    }
+    if out.len() - start > LONGEST_SIMPLE_KEY {
+        out.insert_str(start, "? ");
+        begin_line(out, indent);
     }
     out.push(':');
 }

@@ -49,44 +49,71 @@ pub(super) fn write_text(out: &mut String, text: &str, position: Position, inden
     let first = lines.next().unwrap_or_default();
     if position == Position::Line {
         first.chars().for_each(|c| push_visible(out, c));
-    } else if position == Position::Item && is_blank(first) && lines.rest.is_some() {
-        // A bullet that begins with blank lines would end there and leave its text outside.
+    } else if position == Position::Item && is_blank(first) {
+        // A bullet that begins blank would end there and leave its text outside, or, below a label,
+        // be read as the underline of a heading.
         out.push('\\');
         first.chars().for_each(|c| push_visible(out, c));
     } else {
-        write_line(out, first);
+        write_line(out, first, position);
     }
     for line in lines {
         out.push('\n');
         if !is_blank(line) {
             push_spaces(out, indent);
         }
-        write_line(out, line);
+        write_line(out, line, Position::Body);
     }
 }
 
-/// A line that stands where a block could begin.
-fn write_line(out: &mut String, line: &str) {
+/// A line that stands where a block could begin; in an item, where a label could.
+fn write_line(out: &mut String, line: &str, position: Position) {
     let body = line.trim_start();
     let margin = line.len() - body.len();
     line.get(..margin)
         .unwrap_or_default()
         .chars()
         .for_each(|c| push_visible(out, c));
+    // A bullet's number has at most nine digits; longer ones are harmless, and guarded all the same.
     let digits = body.bytes().take_while(u8::is_ascii_digit).count();
     let (number, rest) = body.split_at(digits);
-    let next = rest.chars().next();
-    // A bullet's number has at most nine digits; longer ones are harmless, and guarded all the same.
-    let guarded = match (digits, next) {
-        (0, Some(c)) => "#-+*>`~|=_:<[\\".contains(c),
-        (_, Some(c)) => matches!(c, '.' | ')'),
-        (_, None) => false,
-    };
     out.push_str(number);
-    if guarded {
+    let begins_label = position == Position::Item && rest.starts_with("**");
+    if begins_label || begins_block(rest, digits > 0) {
         out.push('\\');
     }
     rest.chars().for_each(|c| push_visible(out, c));
+}
+
+/// Whether a line that begins so, behind a number or not, could begin a block. Also true of a leading
+/// backslash, so that ours can be told from the text's.
+fn begins_block(line: &str, numbered: bool) -> bool {
+    let Some(first) = line.chars().next() else {
+        return false;
+    };
+    let run = line.trim_start_matches(first);
+    let stands_alone = |rest: &str| rest.is_empty() || rest.starts_with(char::is_whitespace);
+    let only = |set: &str| line.chars().all(|c| set.contains(c) || c.is_whitespace());
+    let behind = line.get(first.len_utf8()..).unwrap_or_default();
+    match first {
+        '\\' => true,
+        '.' | ')' => numbered && stands_alone(behind),
+        _ if numbered => false,
+        '#' => stands_alone(run),
+        '-' => stands_alone(behind) || only("-|:"),
+        '+' => stands_alone(behind),
+        '*' => stands_alone(behind) || only("*"),
+        '_' => only("_"),
+        '=' => only("="),
+        '`' | '~' => line.len() - run.len() >= 3,
+        '>' | '|' | ':' => true,
+
+        '<' => {
+            behind.starts_with(|c: char| c.is_ascii_alphabetic() || matches!(c, '!' | '?' | '/'))
+        }
+        '[' => line.contains("]:"),
+        _ => false,
+    }
 }
 
 fn push_visible(out: &mut String, c: char) {

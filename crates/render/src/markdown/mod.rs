@@ -32,7 +32,8 @@ use title::title_case;
 /// How Markdown is written.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct MarkdownOptions {
-    /// Whether fragments of one name are gathered under its plural.
+    /// Whether fragments of one name are gathered under its plural. One level of groups is made: in
+    /// the list itself, or else among the children of its fragments.
     pub group_fragments: Grouping,
 }
 
@@ -65,6 +66,7 @@ impl Renderer for MarkdownRenderer {
         let mut writer = Writer {
             out: String::new(),
             grouping: self.options.group_fragments,
+            nested_start: false,
         };
         if self.options.group_fragments.of_list() {
             for (name, members) in group(shown) {
@@ -98,6 +100,8 @@ fn inner_fragment(item: &FragmentData) -> Option<&Fragment> {
 struct Writer {
     out: String,
     grouping: Grouping,
+    /// Whether the text ends in a bullet's mark behind which another may stand.
+    nested_start: bool,
 }
 
 impl Writer {
@@ -127,11 +131,29 @@ impl Writer {
         }
     }
 
-    /// A bullet's mark at a depth, on a line of its own.
+    /// A bullet's mark at a depth: on a line of its own, or behind the mark of the bullet around it.
     fn bullet(&mut self, depth: usize) {
-        self.out.push('\n');
-        push_spaces(&mut self.out, 2 * depth);
+        if self.nested_start {
+            self.nested_start = false;
+            self.out.push(' ');
+        } else {
+            self.out.push('\n');
+            push_spaces(&mut self.out, 2 * depth);
+        }
         self.out.push('-');
+    }
+
+    /// A bullet that holds bullets. The first of them stands on its line (`- - a`), for a line with a
+    /// mark and nothing behind it would underline the line above. Without any, `empty` says so.
+    fn nested(&mut self, empty: &str, depth: usize, inside: impl FnOnce(&mut Self)) {
+        self.bullet(depth);
+        self.nested_start = true;
+        inside(self);
+        if self.nested_start {
+            self.nested_start = false;
+            self.out.push(' ');
+            self.out.push_str(empty);
+        }
     }
 
     fn label(&mut self, name: &str) {
@@ -144,7 +166,7 @@ impl Writer {
         if let Some(data) = fragment.data().filter(|data| !data.is_null()) {
             self.bullet(depth);
             self.label(&fragment.name);
-            self.behind_label(data, self.grouping.of_children(), depth);
+            self.behind_label(data, depth);
         }
     }
 
@@ -152,14 +174,14 @@ impl Writer {
         if !value.is_null() {
             self.bullet(depth);
             self.label(key);
-            self.behind_label(value, false, depth);
+            self.behind_label(value, depth);
         }
     }
 
     /// What a labelled bullet at `depth` holds: a text on its line, the rest in bullets below.
-    fn behind_label(&mut self, data: &FragmentData, grouped: bool, depth: usize) {
+    fn behind_label(&mut self, data: &FragmentData, depth: usize) {
         match data {
-            FragmentData::Array(items) => self.items(items, grouped, depth + 1),
+            FragmentData::Array(items) => self.items(items, false, depth + 1),
             FragmentData::Object(entries) => {
                 entries
                     .iter()
@@ -194,15 +216,13 @@ impl Writer {
                 }
                 FragmentData::Fragment(inner) => self.fragment(inner, depth),
                 FragmentData::Array(inner) => {
-                    self.bullet(depth);
-                    self.items(inner, false, depth + 1);
+                    self.nested("[]", depth, |writer| writer.items(inner, false, depth + 1));
                 }
-                FragmentData::Object(entries) => {
-                    self.bullet(depth);
+                FragmentData::Object(entries) => self.nested("{}", depth, |writer| {
                     entries
                         .iter()
-                        .for_each(|(key, value)| self.entry(key, value, depth + 1));
-                }
+                        .for_each(|(key, value)| writer.entry(key, value, depth + 1));
+                }),
                 leaf => {
                     self.bullet(depth);
                     self.out.push(' ');

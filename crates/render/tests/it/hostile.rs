@@ -1,0 +1,147 @@
+//! Law: no value, name or key breaks out of the tag, table, string or bullet it is rendered into.
+//!
+//! Ten thousand random trees from a hostile alphabet, the same in every run, through every format and
+//! back by somebody else's parser.
+
+use contexture_ir::{Fragment, parse_fragments};
+use contexture_render::{
+    DataOptions, Format, Grouping, JsonOptions, JsonRenderer, Renderer, Shape,
+};
+use serde_json::Value;
+
+use crate::trees::{Random, without_nulls};
+
+/// Ten thousand; a million with `CONTEXTURE_SOAK=1`.
+fn dose() -> u64 {
+    if std::env::var_os("CONTEXTURE_SOAK").is_some() {
+        1_000_000
+    } else {
+        10_000
+    }
+}
+
+/// Runs `check` on every tree, with the seed and the text for the message of a failure.
+fn for_each_tree(check: impl Fn(&[Fragment]) -> Result<(), String>) {
+    for seed in 1..=dose() {
+        let fragments = Random::new(seed).fragments();
+        if let Err(message) = check(&fragments) {
+            panic!("tree {seed}: {message}\n{fragments:#?}");
+        }
+    }
+}
+
+/// Renders in one of the shapes and groupings, by turns, and hands over the document it should hold.
+fn for_each_document(
+    format: Format,
+    prepare: fn(&[Fragment]) -> Vec<Fragment>,
+    check: impl Fn(&str, &Value) -> Result<(), String>,
+) {
+    let groupings = [Grouping::Off, Grouping::Children, Grouping::Everywhere];
+    for_each_tree(|fragments| {
+        for group_fragments in groupings {
+            let options = DataOptions {
+                group_fragments,
+                ..DataOptions::default()
+            };
+            let document = options.document(&prepare(fragments)).unwrap();
+            let text = format.renderer(group_fragments).render(fragments).unwrap();
+            check(&text, &document).map_err(|why| format!("{why}\n{text}"))?;
+        }
+        Ok(())
+    });
+}
+
+fn same(found: &Value, expected: &Value) -> Result<(), String> {
+    if found == expected {
+        Ok(())
+    } else {
+        Err(format!("found {found}\nexpected {expected}"))
+    }
+}
+
+/// Equal, keys in the same order.
+fn identical(found: &Value, expected: &Value) -> Result<(), String> {
+    same(found, expected)?;
+    same(
+        &Value::String(found.to_string()),
+        &Value::String(expected.to_string()),
+    )
+}
+
+#[test]
+fn json_is_exact() {
+    for_each_document(Format::Json, <[_]>::to_vec, |text, document| {
+        let found = serde_json::from_str(text).map_err(|error| error.to_string())?;
+        identical(&found, document)
+    });
+}
+
+#[test]
+fn tagged_json_gives_the_fragments_back() {
+    let data = DataOptions {
+        shape: Shape::Tagged,
+        ..DataOptions::default()
+    };
+    let renderer = JsonRenderer::new(JsonOptions { data, pretty: true });
+    for_each_tree(|fragments| {
+        let text = renderer.render(fragments).unwrap();
+        let found = parse_fragments(&text).map_err(|error| format!("{error}\n{text}"))?;
+        if found == fragments {
+            Ok(())
+        } else {
+            Err(format!("found {found:#?}"))
+        }
+    });
+}
+
+#[test]
+fn yaml_is_exact() {
+    for_each_document(Format::Yaml, <[_]>::to_vec, |text, document| {
+        let found = serde_saphyr::from_str(text).map_err(|error| error.to_string())?;
+        identical(&found, document)
+    });
+}
+
+#[test]
+fn toml_is_exact_but_for_nulls() {
+    for_each_document(Format::Toml, without_nulls, |text, document| {
+        let found: Value = toml::from_str(text).map_err(|error| error.to_string())?;
+        match document {
+            Value::Array(_) => same(&found["fragments"], document),
+            _ => same(&found, document),
+        }
+    });
+}
+
+#[test]
+fn toon_is_exact_but_for_nulls() {
+    for_each_document(Format::Toon, without_nulls, |text, document| {
+        let found = toon_format::decode_strict(text).map_err(|error| error.to_string())?;
+        identical(&found, &toon_numbers(document))
+    });
+}
+
+/// TOON has one number type: a float without a fraction is an integer.
+fn toon_numbers(value: &Value) -> Value {
+    match value {
+        Value::Array(items) => items.iter().map(toon_numbers).collect(),
+        Value::Object(map) => map
+            .iter()
+            .map(|(key, value)| (key.clone(), toon_numbers(value)))
+            .collect(),
+        Value::Number(number) => {
+            toon_format::normalize(Value::Number(number.clone()).into()).into()
+        }
+        other => other.clone(),
+    }
+}
+
+#[test]
+fn xml_is_its_normal_form() {
+    for_each_tree(crate::xml::check);
+}
+
+#[test]
+fn markdown_keeps_its_structure_and_texts() {
+    for_each_tree(crate::markdown::check);
+}
