@@ -1,1 +1,29 @@
-//! The conversation store on SQLite.
+//! The conversation store on SQLite: one file, safe against crashes.
+//!
+//! [`SqliteStore`] keeps the contract of [`contexture_store::Store`]. A position in a tree is
+//! (conversation, segment, depth); a segment is a run of nodes at consecutive keys, so a path is a
+//! few range scans and no write ever walks one. All writes of a process go through one thread that
+//! commits whatever is waiting together; reads run on their own connections beside it.
+//!
+//! What is not here: the contract's decisions (`contexture_store::rules`), full-text search,
+//! network file systems (SQLite's locks do not work there).
+
+mod append;
+mod blob;
+mod branch;
+mod conversation;
+mod event;
+mod fault;
+mod key_value;
+mod migrate;
+mod node_row;
+mod options;
+mod path;
+mod readers;
+mod state;
+mod store;
+mod writer;
+
+pub use migrate::FORMAT;
+pub use options::{SqliteOptions, Synchronous};
+pub use store::SqliteStore;

@@ -86,6 +86,6 @@ pub enum NodeQuery {
     /// The one whose id begins with these hexadecimal digits (at least 4):
     /// [`Error::Ambiguous`](crate::Error::Ambiguous) if there are more.
     Prefix(String),
-    /// Those of this message, on whatever branches, in order of appending.
+    /// Those of this message, on whatever branches, by depth and then by id.
     Message(MessageId),
 }

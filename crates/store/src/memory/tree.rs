@@ -238,7 +238,10 @@ impl Tree {
                     self.placed(Some(*index))
                         .is_some_and(|placed| placed.node.message_id.is_none())
                 }));
-                found.sort_unstable();
+                found.sort_by_key(|index| {
+                    let node = self.placed(Some(*index)).map(|placed| &placed.node);
+                    node.map(|node| (node.depth, node.id))
+                });
                 if found.is_empty() {
                     return Err(Error::not_found(Thing::Message, message));
                 }

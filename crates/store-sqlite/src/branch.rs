@@ -1,0 +1,411 @@
+//! Branches and checkpoints as rows.
+
+use contexture_ir::{BranchName, CheckpointName, NodeId};
+use contexture_store::rules::{self, Counters};
+use contexture_store::{
+    Activation, Branch, BranchLabel, Checkpoint, Error, EventKind, Fence, NewBranch, RefChange,
+    RefChanged, Refs, Thing,
+};
+use rusqlite::{Connection, OptionalExtension, Row, params};
+
+use crate::conversation::{Conv, take};
+use crate::event;
+use crate::fault::{Fault, corrupt};
+use crate::node_row;
+use crate::path::{Position, key, keys};
+
+/// A place that nodes can follow: a head, a node, or the emptiness before the first.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Tip {
+    pub(crate) position: Position,
+    pub(crate) node: Option<NodeId>,
+    pub(crate) messages: u32,
+    pub(crate) turns: u32,
+    pub(crate) compacted: u32,
+    pub(crate) root_no: u32,
+}
+
+impl Tip {
+    /// The counters of the path up to here.
+    pub(crate) fn counters(&self) -> Counters {
+        Counters {
+            depth: u64::from(self.position.depth),
+            messages: u64::from(self.messages),
+            turns: u64::from(self.turns),
+            compacted: u64::from(self.compacted),
+        }
+    }
+}
+
+/// A branch's row.
+#[derive(Clone, Debug)]
+pub(crate) struct BranchRow {
+    pub(crate) no: u32,
+    pub(crate) name: BranchName,
+    pub(crate) tip: Tip,
+    /// The segment it may extend (0: none) and that segment's free positions.
+    pub(crate) segment: u32,
+    pub(crate) next_seq: u32,
+    pub(crate) end_seq: u32,
+    pub(crate) fence: Fence,
+    pub(crate) created_ms: i64,
+}
+
+const COLUMNS: &str = "id, name, head_segment, head_depth, head_node, messages, turns, compacted, \
+     root_no, segment, next_seq, end_seq, fence, created_ms";
+
+fn read(row: &Row<'_>) -> Result<BranchRow, Fault> {
+    let id: i64 = row.get(0)?;
+    let name: String = row.get(1)?;
+    let fence: i64 = row.get(12)?;
+    Ok(BranchRow {
+        no: id as u32,
+        name: BranchName::new(name).map_err(|error| corrupt(error.to_string()))?,
+        tip: Tip {
+            position: Position {
+                segment: row.get(2)?,
+                depth: row.get(3)?,
+            },
+            node: row.get::<_, Option<[u8; 16]>>(4)?.map(NodeId::from_bytes),
+            messages: row.get(5)?,
+            turns: row.get(6)?,
+            compacted: row.get(7)?,
+            root_no: row.get(8)?,
+        },
+        segment: row.get(9)?,
+        next_seq: row.get(10)?,
+        end_seq: row.get(11)?,
+        fence: Fence(u64::try_from(fence).unwrap_or(0)),
+        created_ms: row.get(13)?,
+    })
+}
+
+/// The branch of that name, if there is one.
+pub(crate) fn by_name(
+    conn: &Connection,
+    conversation: u32,
+    name: &BranchName,
+) -> Result<Option<BranchRow>, Fault> {
+    let sql = format!("SELECT {COLUMNS} FROM branches WHERE id >> 32 = ? AND name = ?");
+    let mut statement = conn.prepare_cached(&sql)?;
+    let mut rows = statement.query(params![conversation, name.as_str()])?;
+    rows.next()?.map(read).transpose()
+}
+
+/// The branch of that name.
+pub(crate) fn get(
+    conn: &Connection,
+    conversation: u32,
+    name: &BranchName,
+) -> Result<BranchRow, Fault> {
+    let row = by_name(conn, conversation, name)?;
+    row.ok_or_else(|| Error::not_found(Thing::Branch, name).into())
+}
+
+/// The name of a branch by its number, if it still exists.
+pub(crate) fn name_of(
+    conn: &Connection,
+    conversation: u32,
+    number: u32,
+) -> Result<Option<BranchName>, Fault> {
+    let name: Option<String> = conn
+        .prepare_cached("SELECT name FROM branches WHERE id = ?")?
+        .query_row([key(conversation, number)], |row| row.get(0))
+        .optional()?;
+    let name = name.map(BranchName::new).transpose();
+    name.map_err(|error| corrupt(error.to_string()))
+}
+
+/// All branches, in order of creation.
+pub(crate) fn all(conn: &Connection, conversation: u32) -> Result<Vec<BranchRow>, Fault> {
+    let sql = format!("SELECT {COLUMNS} FROM branches WHERE id BETWEEN ? AND ? ORDER BY id");
+    let mut statement = conn.prepare_cached(&sql)?;
+    let (first, last) = keys(conversation);
+    let mut rows = statement.query([first, last])?;
+    let mut found = Vec::new();
+    while let Some(row) = rows.next()? {
+        found.push(read(row)?);
+    }
+    Ok(found)
+}
+
+/// All names, at the reader's instant.
+pub(crate) fn refs(conn: &Connection, conv: &Conv) -> Result<Refs, Fault> {
+    let branches = all(conn, conv.no)?;
+    let mut statement = conn.prepare_cached(
+        "SELECT name, node_id, at_ms FROM checkpoints WHERE conversation_no = ? ORDER BY name",
+    )?;
+    let mut rows = statement.query([conv.no])?;
+    let mut checkpoints = Vec::new();
+    while let Some(row) = rows.next()? {
+        let name: String = row.get(0)?;
+        checkpoints.push(Checkpoint {
+            name: CheckpointName::new(name).map_err(|error| corrupt(error.to_string()))?,
+            node: NodeId::from_bytes(row.get(1)?),
+            at_ms: row.get(2)?,
+        });
+    }
+    Ok(Refs {
+        branches: branches.iter().map(|row| shown(row, conv)).collect(),
+        checkpoints,
+    })
+}
+
+fn shown(row: &BranchRow, conv: &Conv) -> Branch {
+    Branch {
+        name: row.name.clone(),
+        head: row.tip.node,
+        nodes: u64::from(row.tip.position.depth),
+        messages: u64::from(row.tip.messages),
+        turns: u64::from(row.tip.turns),
+        active: row.no == conv.active_branch,
+        fence: row.fence,
+        compacted: u64::from(row.tip.compacted),
+        created_ms: row.created_ms,
+    }
+}
+
+/// A checkpoint's node.
+pub(crate) fn checkpoint(
+    conn: &Connection,
+    conversation: u32,
+    name: &CheckpointName,
+) -> Result<NodeId, Fault> {
+    conn.prepare_cached("SELECT node_id FROM checkpoints WHERE conversation_no = ? AND name = ?")?
+        .query_row(params![conversation, name.as_str()], |row| row.get(0))
+        .optional()?
+        .map(NodeId::from_bytes)
+        .ok_or_else(|| Error::not_found(Thing::Checkpoint, name).into())
+}
+
+/// Inserts the branch that every conversation starts with.
+pub(crate) fn insert_main(
+    conn: &Connection,
+    conversation: u32,
+    created_ms: i64,
+) -> Result<(), Fault> {
+    insert(
+        conn,
+        conversation,
+        1,
+        &BranchName::main(),
+        &Tip::default(),
+        created_ms,
+    )
+}
+
+fn insert(
+    conn: &Connection,
+    conversation: u32,
+    number: u32,
+    name: &BranchName,
+    tip: &Tip,
+    created_ms: i64,
+) -> Result<(), Fault> {
+    conn.prepare_cached("INSERT INTO branches VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, 0, 0, 0, 0, ?)")?
+        .execute(params![
+            key(conversation, number),
+            name.as_str(),
+            tip.position.segment,
+            tip.position.depth,
+            tip.node.as_ref().map(NodeId::as_bytes),
+            tip.messages,
+            tip.turns,
+            tip.compacted,
+            tip.root_no,
+            created_ms
+        ])?;
+    Ok(())
+}
+
+/// Moves a branch's head.
+pub(crate) fn save_head(
+    conn: &Connection,
+    conversation: u32,
+    row: &BranchRow,
+) -> Result<(), Fault> {
+    conn.prepare_cached(
+        "UPDATE branches SET head_segment = ?, head_depth = ?, head_node = ?, messages = ?, \
+         turns = ?, compacted = ?, root_no = ?, segment = ?, next_seq = ?, end_seq = ? \
+         WHERE id = ?",
+    )?
+    .execute(params![
+        row.tip.position.segment,
+        row.tip.position.depth,
+        row.tip.node.as_ref().map(NodeId::as_bytes),
+        row.tip.messages,
+        row.tip.turns,
+        row.tip.compacted,
+        row.tip.root_no,
+        row.segment,
+        row.next_seq,
+        row.end_seq,
+        key(conversation, row.no)
+    ])?;
+    Ok(())
+}
+
+/// The name a new branch gets.
+pub(crate) fn label(
+    conn: &Connection,
+    conversation: u32,
+    label: &BranchLabel,
+) -> Result<BranchName, Fault> {
+    let exists = |name: &str| -> Result<bool, Fault> {
+        let mut statement =
+            conn.prepare_cached("SELECT 1 FROM branches WHERE id >> 32 = ? AND name = ?")?;
+        Ok(statement.exists(params![conversation, name])?)
+    };
+    match label {
+        BranchLabel::Named(name) if exists(name.as_str())? => {
+            Err(Error::already_exists(Thing::Branch, name).into())
+        }
+        BranchLabel::Named(name) => Ok(name.clone()),
+        BranchLabel::After(from) => rules::automatic_name(
+            from,
+            |base| {
+                // Names that begin with `<base>-v` lie between it and `<base>-w`.
+                let like: i64 = conn
+                    .prepare_cached(
+                        "SELECT count(*) FROM branches \
+                         WHERE id >> 32 = ? AND name >= ? AND name < ?",
+                    )?
+                    .query_row(
+                        params![conversation, format!("{base}-v"), format!("{base}-w")],
+                        |row| row.get(0),
+                    )?;
+                let like = u64::try_from(like).unwrap_or(0);
+                Ok(like + u64::from(exists(base)?))
+            },
+            |name| exists(name.as_str()),
+        ),
+    }
+}
+
+/// Makes a branch whose name is free; the conversation's row is to be saved afterwards.
+pub(crate) fn open(
+    conn: &Connection,
+    conv: &mut Conv,
+    name: BranchName,
+    tip: Tip,
+    new: &NewBranch,
+    at_ms: i64,
+) -> Result<BranchRow, Fault> {
+    let no = take(&mut conv.next_branch, 1, "branches")?;
+    insert(conn, conv.no, no, &name, &tip, at_ms)?;
+    conv.branches += 1;
+    let created = EventKind::BranchCreated {
+        branch: name.clone(),
+        base: new.base,
+    };
+    event::record(conn, conv, at_ms, &created)?;
+    if new.activate == Activation::Activate {
+        conv.active_branch = no;
+        let branch = name.clone();
+        event::record(conn, conv, at_ms, &EventKind::BranchActivated { branch })?;
+    }
+    Ok(BranchRow {
+        no,
+        name,
+        tip,
+        segment: 0,
+        next_seq: 0,
+        end_seq: 0,
+        fence: Fence(0),
+        created_ms: at_ms,
+    })
+}
+
+/// Where a new branch starts.
+pub(crate) fn base(conn: &Connection, conversation: u32, new: &NewBranch) -> Result<Tip, Fault> {
+    match new.base {
+        Some(id) => node_row::tip(conn, conversation, id),
+        None => Ok(Tip::default()),
+    }
+}
+
+/// Changes a name.
+pub(crate) fn change(
+    conn: &Connection,
+    conv: &mut Conv,
+    change: RefChange,
+    at_ms: i64,
+) -> Result<RefChanged, Fault> {
+    let changed = match change {
+        RefChange::CreateBranch(new) => {
+            let name = label(conn, conv.no, &new.label)?;
+            let tip = base(conn, conv.no, &new)?;
+            let row = open(conn, conv, name, tip, &new, at_ms)?;
+            RefChanged::Branch(shown(&row, conv))
+        }
+        RefChange::Activate(branch) => {
+            let row = get(conn, conv.no, &branch)?;
+            conv.active_branch = row.no;
+            event::record(conn, conv, at_ms, &EventKind::BranchActivated { branch })?;
+            RefChanged::Branch(shown(&row, conv))
+        }
+        RefChange::DeleteBranch(branch) => {
+            let row = get(conn, conv.no, &branch)?;
+            if let Some(active) = name_of(conn, conv.no, conv.active_branch)? {
+                rules::check_delete_branch(&branch, &active)?;
+            }
+            conn.prepare_cached("DELETE FROM branches WHERE id = ?")?
+                .execute([key(conv.no, row.no)])?;
+            conv.branches = conv.branches.saturating_sub(1);
+            event::record(conn, conv, at_ms, &EventKind::BranchDeleted { branch })?;
+            RefChanged::Deleted
+        }
+        RefChange::Claim(branch) => {
+            let mut row = get(conn, conv.no, &branch)?;
+            row.fence = Fence(row.fence.0 + 1);
+            let fence = row.fence;
+            conn.prepare_cached("UPDATE branches SET fence = ? WHERE id = ?")?
+                .execute([
+                    i64::try_from(fence.0).unwrap_or(i64::MAX),
+                    key(conv.no, row.no),
+                ])?;
+            let claimed = EventKind::BranchClaimed { branch, fence };
+            event::record(conn, conv, at_ms, &claimed)?;
+            RefChanged::Branch(shown(&row, conv))
+        }
+        RefChange::SetCheckpoint { name, node } => set_checkpoint(conn, conv, name, node, at_ms)?,
+        RefChange::DeleteCheckpoint(checkpoint) => {
+            let deleted = conn
+                .prepare_cached("DELETE FROM checkpoints WHERE conversation_no = ? AND name = ?")?
+                .execute(params![conv.no, checkpoint.as_str()])?;
+            if deleted == 0 {
+                return Err(Error::not_found(Thing::Checkpoint, checkpoint).into());
+            }
+            let kind = EventKind::CheckpointDeleted { checkpoint };
+            event::record(conn, conv, at_ms, &kind)?;
+            RefChanged::Deleted
+        }
+        // The enum may grow before this backend does.
+        other => {
+            return Err(Error::invalid("change", format!("{other:?} is not supported")).into());
+        }
+    };
+    conv.save(conn)?;
+    Ok(changed)
+}
+
+fn set_checkpoint(
+    conn: &Connection,
+    conv: &mut Conv,
+    name: CheckpointName,
+    node: NodeId,
+    at_ms: i64,
+) -> Result<RefChanged, Fault> {
+    node_row::tip(conn, conv.no, node)?;
+    conn.prepare_cached(
+        "INSERT INTO checkpoints VALUES (?1, ?2, ?3, ?4) \
+         ON CONFLICT DO UPDATE SET node_id = ?3, at_ms = ?4",
+    )?
+    .execute(params![conv.no, name.as_str(), node.as_bytes(), at_ms])?;
+    let kind = EventKind::CheckpointSet {
+        checkpoint: name.clone(),
+        node,
+    };
+    event::record(conn, conv, at_ms, &kind)?;
+    Ok(RefChanged::Checkpoint(Checkpoint { name, node, at_ms }))
+}

@@ -1,0 +1,335 @@
+//! Conversations as rows.
+
+use std::fmt;
+
+use contexture_ir::{BranchName, ConversationId, Owner, Raw};
+use contexture_store::{
+    Conversation, ConversationPage, ConversationUpdate, Cursor, Error, EventKind, Limits,
+    ListConversations, Metadata, NewConversation, Thing, TitleChange, rules,
+};
+use rusqlite::{Connection, OptionalExtension, Row, ToSql, params};
+
+use crate::branch;
+use crate::event;
+use crate::fault::{Fault, corrupt};
+use crate::path::keys;
+
+/// The part of a conversation's row that writes need.
+#[derive(Debug)]
+pub(crate) struct Conv {
+    pub(crate) no: u32,
+    pub(crate) owner: Owner,
+    pub(crate) id: ConversationId,
+    pub(crate) active_branch: u32,
+    pub(crate) version: u32,
+    pub(crate) nodes: u32,
+    pub(crate) branches: u32,
+    pub(crate) next_seq: u32,
+    pub(crate) next_segment: u32,
+    pub(crate) next_branch: u32,
+    pub(crate) next_root: u32,
+    pub(crate) next_event: u32,
+    pub(crate) updated_ms: i64,
+}
+
+/// Conversation numbers are the upper half of a positive 64-bit key.
+const MAX_CONVERSATIONS: i64 = (1 << 31) - 1;
+
+impl Conv {
+    /// The owner's conversation of that id.
+    pub(crate) fn load(
+        conn: &Connection,
+        owner: &Owner,
+        id: &ConversationId,
+    ) -> Result<Self, Fault> {
+        conn.prepare_cached(
+            "SELECT no, active_branch, version, nodes, branches, next_seq, next_segment, \
+             next_branch, next_root, next_event, updated_ms \
+             FROM conversations WHERE owner = ? AND id = ?",
+        )?
+        .query_row([owner.as_str(), id.as_str()], |row| {
+            Ok(Self {
+                no: row.get(0)?,
+                owner: owner.clone(),
+                id: id.clone(),
+                active_branch: row.get(1)?,
+                version: row.get(2)?,
+                nodes: row.get(3)?,
+                branches: row.get(4)?,
+                next_seq: row.get(5)?,
+                next_segment: row.get(6)?,
+                next_branch: row.get(7)?,
+                next_root: row.get(8)?,
+                next_event: row.get(9)?,
+                updated_ms: row.get(10)?,
+            })
+        })
+        .optional()?
+        .ok_or_else(|| Error::not_found(Thing::Conversation, id).into())
+    }
+
+    /// Writes the row back.
+    pub(crate) fn save(&self, conn: &Connection) -> Result<(), Fault> {
+        conn.prepare_cached(
+            "UPDATE conversations SET active_branch = ?, version = ?, nodes = ?, branches = ?, \
+             next_seq = ?, next_segment = ?, next_branch = ?, next_root = ?, next_event = ?, \
+             updated_ms = ? WHERE no = ?",
+        )?
+        .execute(params![
+            self.active_branch,
+            self.version,
+            self.nodes,
+            self.branches,
+            self.next_seq,
+            self.next_segment,
+            self.next_branch,
+            self.next_root,
+            self.next_event,
+            self.updated_ms,
+            self.no
+        ])?;
+        Ok(())
+    }
+
+    /// [`Error::Damaged`] somewhere in this conversation.
+    pub(crate) fn damaged(
+        &self,
+        what: &'static str,
+        position: impl fmt::Display,
+        why: impl Into<String>,
+    ) -> Error {
+        Error::Damaged {
+            conversation: self.id.clone(),
+            what,
+            position: position.to_string(),
+            why: why.into(),
+        }
+    }
+}
+
+/// Takes a number from a counter of the conversation.
+pub(crate) fn take(counter: &mut u32, count: u32, limit: &'static str) -> Result<u32, Error> {
+    let first = *counter;
+    *counter = first.checked_add(count).ok_or(Error::Limit {
+        limit,
+        max: u64::from(u32::MAX),
+        actual: u64::from(first) + u64::from(count),
+    })?;
+    Ok(first)
+}
+
+/// Makes a conversation with its branch `main`.
+pub(crate) fn create(
+    conn: &Connection,
+    owner: &Owner,
+    new: &NewConversation,
+) -> Result<Conversation, Fault> {
+    let taken = conn
+        .prepare_cached("SELECT 1 FROM conversations WHERE owner = ? AND id = ?")?
+        .exists([owner.as_str(), new.id.as_str()])?;
+    if taken {
+        return Err(Error::already_exists(Thing::Conversation, &new.id).into());
+    }
+    conn.prepare_cached(
+        "INSERT INTO conversations (owner, id, resource, title, version, active_branch, nodes, \
+         branches, next_seq, next_segment, next_branch, next_root, next_event, created_ms, \
+         updated_ms) VALUES (?, ?, ?, ?, 1, 1, 0, 1, 1, 1, 2, 1, 1, ?5, ?5)",
+    )?
+    .execute(params![
+        owner.as_str(),
+        new.id.as_str(),
+        new.resource,
+        new.title,
+        new.created_ms
+    ])?;
+    if conn.last_insert_rowid() > MAX_CONVERSATIONS {
+        return Err(Error::Limit {
+            limit: "conversations",
+            max: MAX_CONVERSATIONS as u64,
+            actual: conn.last_insert_rowid() as u64,
+        }
+        .into());
+    }
+    let mut conv = Conv::load(conn, owner, &new.id)?;
+    branch::insert_main(conn, conv.no, new.created_ms)?;
+    save_metadata(conn, conv.no, &new.metadata)?;
+    event::record(conn, &mut conv, new.created_ms, &EventKind::Created)?;
+    conv.save(conn)?;
+    get(conn, owner, &new.id)
+}
+
+const SELECT: &str = "SELECT c.id, c.title, c.resource, m.metadata, b.name, c.version, c.nodes, \
+     c.branches, b.messages, c.created_ms, c.updated_ms \
+     FROM conversations c \
+     JOIN branches b ON b.id = (c.no << 32 | c.active_branch) \
+     LEFT JOIN metadata m ON m.conversation_no = c.no ";
+
+/// The record.
+pub(crate) fn get(
+    conn: &Connection,
+    owner: &Owner,
+    id: &ConversationId,
+) -> Result<Conversation, Fault> {
+    let sql = format!("{SELECT} WHERE c.owner = ? AND c.id = ?");
+    let mut statement = conn.prepare_cached(&sql)?;
+    let mut rows = statement.query([owner.as_str(), id.as_str()])?;
+    match rows.next()? {
+        Some(row) => record(owner, row),
+        None => Err(Error::not_found(Thing::Conversation, id).into()),
+    }
+}
+
+/// The owner's records, most recently updated first.
+pub(crate) fn list(
+    conn: &Connection,
+    owner: &Owner,
+    list: &ListConversations,
+) -> Result<ConversationPage, Fault> {
+    let limit = list.limit.unwrap_or(100);
+    // One more than asked for tells whether there is a next page.
+    let fetch = i64::try_from(limit).unwrap_or(i64::MAX).saturating_add(1);
+    let (owner_text, mut sql) = (owner.as_str(), format!("{SELECT} WHERE c.owner = :owner"));
+    let mut bound: Vec<(&str, &dyn ToSql)> = vec![(":owner", &owner_text), (":fetch", &fetch)];
+    if let Some(resource) = &list.resource {
+        sql.push_str(" AND c.resource = :resource");
+        bound.push((":resource", resource));
+    }
+    let after = list
+        .after
+        .as_ref()
+        .map(|at| (at.updated_ms, at.id.as_str()));
+    if let Some((updated_ms, id)) = &after {
+        sql.push_str(" AND c.updated_ms <= :time AND (c.updated_ms < :time OR c.id > :after)");
+        bound.push((":time", updated_ms));
+        bound.push((":after", id));
+    }
+    sql.push_str(" ORDER BY c.updated_ms DESC, c.id LIMIT :fetch");
+    let mut statement = conn.prepare_cached(&sql)?;
+    let mut rows = statement.query(bound.as_slice())?;
+    let mut conversations = Vec::new();
+    let mut more = false;
+    while let Some(row) = rows.next()? {
+        if conversations.len() == limit {
+            more = true;
+            break;
+        }
+        conversations.push(record(owner, row)?);
+    }
+    let next = conversations.last().filter(|_| more).map(|last| Cursor {
+        updated_ms: last.updated_ms,
+        id: last.id.clone(),
+    });
+    Ok(ConversationPage {
+        conversations,
+        next,
+    })
+}
+
+fn record(owner: &Owner, row: &Row<'_>) -> Result<Conversation, Fault> {
+    let id: String = row.get(0)?;
+    let id = ConversationId::new(&id).map_err(|error| corrupt(error.to_string()))?;
+    let damaged = |what, why: String| Error::Damaged {
+        conversation: id.clone(),
+        what,
+        position: "its record".to_owned(),
+        why,
+    };
+    let metadata: Option<Vec<u8>> = row.get(3)?;
+    let name: String = row.get(4)?;
+    Ok(Conversation {
+        owner: owner.clone(),
+        title: row.get(1)?,
+        resource: row.get(2)?,
+        metadata: parse_metadata(metadata.as_deref()).map_err(|why| damaged("metadata", why))?,
+        active: BranchName::new(name).map_err(|error| damaged("branch", error.to_string()))?,
+        version: u64::from(row.get::<_, u32>(5)?),
+        nodes: u64::from(row.get::<_, u32>(6)?),
+        branches: u64::from(row.get::<_, u32>(7)?),
+        messages: u64::from(row.get::<_, u32>(8)?),
+        created_ms: row.get(9)?,
+        updated_ms: row.get(10)?,
+        id,
+    })
+}
+
+/// Applies an update.
+pub(crate) fn update(
+    conn: &Connection,
+    owner: &Owner,
+    id: &ConversationId,
+    update: ConversationUpdate,
+    limits: &Limits,
+) -> Result<Conversation, Fault> {
+    let mut conv = Conv::load(conn, owner, id)?;
+    rules::check_update(id, u64::from(conv.version), &update, limits)?;
+    let at_ms = update.at_ms;
+    let stored = get(conn, owner, id)?.metadata;
+    let metadata = rules::merge_metadata(&stored, update.metadata, limits)?;
+    if metadata != stored {
+        save_metadata(conn, conv.no, &metadata)?;
+    }
+    if let TitleChange::Set(title) = update.title {
+        conn.prepare_cached("UPDATE conversations SET title = ? WHERE no = ?")?
+            .execute(params![title, conv.no])?;
+    }
+    take(&mut conv.version, 1, "updates")?;
+    event::record(conn, &mut conv, at_ms, &EventKind::Updated)?;
+    conv.save(conn)?;
+    get(conn, owner, id)
+}
+
+fn save_metadata(conn: &Connection, no: u32, metadata: &Metadata) -> Result<(), Fault> {
+    if metadata.is_empty() {
+        conn.prepare_cached("DELETE FROM metadata WHERE conversation_no = ?")?
+            .execute([no])?;
+        return Ok(());
+    }
+    let json = serde_json::to_vec(metadata)
+        .map_err(|error| Error::invalid("metadata", error.to_string()))?;
+    conn.prepare_cached("INSERT OR REPLACE INTO metadata VALUES (?, ?)")?
+        .execute(params![no, json])?;
+    Ok(())
+}
+
+fn parse_metadata(json: Option<&[u8]>) -> Result<Metadata, String> {
+    let Some(json) = json else {
+        return Ok(Metadata::new());
+    };
+    let parsed: Result<std::collections::BTreeMap<String, Raw>, _> = serde_json::from_slice(json);
+    parsed.map_err(|error| error.to_string())
+}
+
+/// Deletes everything of a conversation.
+pub(crate) fn delete(conn: &Connection, owner: &Owner, id: &ConversationId) -> Result<(), Fault> {
+    let conv = Conv::load(conn, owner, id)?;
+    let (first, last) = keys(conv.no);
+    for table in [
+        "nodes",
+        "segments",
+        "branches",
+        "roots",
+        "events",
+        "responses",
+        "runs",
+        "streams",
+    ] {
+        let sql = format!("DELETE FROM {table} WHERE id BETWEEN ? AND ?");
+        conn.prepare_cached(&sql)?.execute([first, last])?;
+    }
+    for table in [
+        "metadata",
+        "checkpoints",
+        "state_values",
+        "blobs",
+        "stream_chunks",
+        "path_index",
+    ] {
+        let sql = format!("DELETE FROM {table} WHERE conversation_no = ?");
+        conn.prepare_cached(&sql)?.execute([conv.no])?;
+    }
+    conn.prepare_cached("DELETE FROM key_values WHERE owner = ? AND scope_kind = 2 AND scope = ?")?
+        .execute([owner.as_str(), id.as_str()])?;
+    conn.prepare_cached("DELETE FROM conversations WHERE no = ?")?
+        .execute([conv.no])?;
+    Ok(())
+}

@@ -1,0 +1,89 @@
+//! The database's format and how it got there.
+//!
+//! `application_id` says whose file it is, `user_version` which format it has; the table `format`
+//! says which versions of this program may still read or write it. Migrations are the numbered
+//! files in `migrations/`, each applied in the transaction that raises `user_version`, so a crash
+//! leaves either format.
+
+use std::path::Path;
+
+use contexture_store::{Error, StorageFault};
+use rusqlite::{Connection, TransactionBehavior};
+
+use crate::fault::from_sqlite;
+
+/// The newest format this version knows.
+pub const FORMAT: u32 = 1;
+
+/// "CTXR".
+const APPLICATION_ID: i32 = 0x4354_5852;
+
+/// Migration n leads from format n to format n + 1.
+const MIGRATIONS: [&str; FORMAT as usize] = [include_str!("../migrations/0001_begin.sql")];
+
+/// What a file says of itself.
+struct Stamp {
+    application_id: i32,
+    format: u32,
+    empty: bool,
+}
+
+/// Brings the database to the newest format, or says why that cannot be.
+pub(crate) fn migrate(conn: &mut Connection, path: &Path) -> Result<(), Error> {
+    let sql = |error| from_sqlite(error, path);
+    if admit(&stamp(conn).map_err(sql)?, conn, path)? {
+        return Ok(());
+    }
+    let tx = conn
+        .transaction_with_behavior(TransactionBehavior::Immediate)
+        .map_err(sql)?;
+    // Another process may have been faster.
+    let stamp = stamp(&tx).map_err(sql)?;
+    if admit(&stamp, &tx, path)? {
+        return Ok(());
+    }
+    let done = usize::try_from(stamp.format).unwrap_or(usize::MAX);
+    for migration in MIGRATIONS.iter().skip(done) {
+        tx.execute_batch(migration).map_err(sql)?;
+    }
+    tx.pragma_update(None, "application_id", APPLICATION_ID)
+        .map_err(sql)?;
+    tx.pragma_update(None, "user_version", FORMAT)
+        .map_err(sql)?;
+    tx.commit().map_err(sql)
+}
+
+/// Whether the database can be used as it is (`true`) or after migration (`false`).
+fn admit(stamp: &Stamp, conn: &Connection, path: &Path) -> Result<bool, Error> {
+    if stamp.application_id != APPLICATION_ID && !(stamp.application_id == 0 && stamp.empty) {
+        return Err(Error::Storage {
+            path: path.to_owned(),
+            fault: StorageFault::NotADatabase,
+            source: None,
+        });
+    }
+    if stamp.format <= FORMAT {
+        return Ok(stamp.format == FORMAT);
+    }
+    let needed: u32 = conn
+        .query_row("SELECT min_writer FROM format", [], |row| row.get(0))
+        .unwrap_or(stamp.format);
+    if needed <= FORMAT {
+        return Ok(true);
+    }
+    Err(Error::Newer {
+        path: path.to_owned(),
+        found: needed,
+        supported: FORMAT,
+    })
+}
+
+fn stamp(conn: &Connection) -> rusqlite::Result<Stamp> {
+    Ok(Stamp {
+        application_id: conn.query_row("PRAGMA application_id", [], |row| row.get(0))?,
+        format: conn.query_row("PRAGMA user_version", [], |row| row.get(0))?,
+        empty: conn.query_row("SELECT count(*) = 0 FROM sqlite_schema", [], |row| {
+            row.get(0)
+        })?,
+    })
+}

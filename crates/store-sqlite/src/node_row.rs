@@ -1,0 +1,367 @@
+//! Nodes as rows.
+
+use std::sync::Arc;
+
+use contexture_ir::{Audience, ContentHash, MessageId, NodeId, Origin, ResponseId, RunId};
+use contexture_store::rules::{self, Counters, Stored};
+use contexture_store::{
+    Error, Fence, NewItem, Node, NodeKind, NodeQuery, Page, ReadRequest, Thing,
+};
+use rusqlite::{Connection, OptionalExtension, Row, params};
+
+use crate::branch::Tip;
+use crate::conversation::Conv;
+use crate::fault::Fault;
+use crate::path::{Position, Stretch, key, stretches};
+
+/// The version of the items' shape, and the codec of their bytes: as they are.
+const ITEM_VERSION: u8 = 1;
+const CODEC_PLAIN: u8 = 0;
+
+const COLUMNS: &str = "id, segment, depth, messages, turns, compacted, kind, origin, audience, \
+     created_ms, codec, step, node_id, content_hash, meaning_hash, answers, copied_from, run, \
+     response, message_id, item";
+
+/// Where a row goes and what it carries besides its item.
+pub(crate) struct Slot {
+    pub(crate) seq: u32,
+    pub(crate) segment: u32,
+    pub(crate) counters: Counters,
+    pub(crate) root_no: u32,
+    pub(crate) fence: Option<Fence>,
+}
+
+/// Inserts a node.
+pub(crate) fn insert(
+    conn: &Connection,
+    conversation: u32,
+    slot: &Slot,
+    item: &NewItem,
+) -> Result<(), Fault> {
+    let bytes = item.json.as_bytes();
+    let fence = slot
+        .fence
+        .map(|fence| i64::try_from(fence.0).unwrap_or(i64::MAX));
+    conn.prepare_cached(
+        "INSERT INTO nodes VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, NULL, ?, ?, ?, ?, ?, \
+         ?, ?, ?, ?, ?)",
+    )?
+    .execute(params![
+        key(conversation, slot.seq),
+        slot.segment,
+        small(slot.counters.depth),
+        small(slot.counters.messages),
+        small(slot.counters.turns),
+        small(slot.counters.compacted),
+        item.kind.code(),
+        item.origin.code(),
+        item.audience.code(),
+        slot.root_no,
+        fence,
+        item.created_ms,
+        ITEM_VERSION,
+        CODEC_PLAIN,
+        item.step,
+        item.id.as_bytes(),
+        ContentHash::of(bytes).as_bytes(),
+        item.meaning_hash.as_ref().map(ContentHash::as_bytes),
+        item.answers.as_ref().map(NodeId::as_bytes),
+        item.copied_from.as_ref().map(NodeId::as_bytes),
+        item.run.as_ref().map(RunId::as_bytes),
+        item.response.as_ref().map(ResponseId::as_bytes),
+        item.message_id.as_ref().map(MessageId::as_str),
+        bytes
+    ])?;
+    Ok(())
+}
+
+/// Counters never pass the number of positions, which is a `u32`.
+pub(crate) fn small(counter: u64) -> u32 {
+    debug_assert!(u32::try_from(counter).is_ok(), "{counter}");
+    u32::try_from(counter).unwrap_or(u32::MAX)
+}
+
+/// The place after a node.
+pub(crate) fn tip(conn: &Connection, conversation: u32, id: NodeId) -> Result<Tip, Fault> {
+    conn.prepare_cached(
+        "SELECT segment, depth, messages, turns, compacted, root_no FROM nodes \
+         WHERE id >> 32 = ? AND node_id = ?",
+    )?
+    .query_row(params![conversation, id.as_bytes()], |row| {
+        Ok(Tip {
+            position: Position {
+                segment: row.get(0)?,
+                depth: row.get(1)?,
+            },
+            node: Some(id),
+            messages: row.get(2)?,
+            turns: row.get(3)?,
+            compacted: row.get(4)?,
+            root_no: row.get(5)?,
+        })
+    })
+    .optional()?
+    .ok_or_else(|| Error::not_found(Thing::Node, id).into())
+}
+
+/// What is stored under a node id, for recognising repetitions.
+pub(crate) fn stored(
+    conn: &Connection,
+    conversation: u32,
+    id: NodeId,
+) -> Result<Option<Stored>, Fault> {
+    let row = conn
+        .prepare_cached(
+            "SELECT content_hash, segment, depth FROM nodes WHERE id >> 32 = ? AND node_id = ?",
+        )?
+        .query_row(params![conversation, id.as_bytes()], |row| {
+            let position = Position {
+                segment: row.get(1)?,
+                depth: row.get(2)?,
+            };
+            Ok((row.get::<_, [u8; 16]>(0)?, position))
+        })
+        .optional()?;
+    let Some((hash, position)) = row else {
+        return Ok(None);
+    };
+    Ok(Some(Stored {
+        content_hash: ContentHash::from_bytes(hash),
+        parent: parent(conn, conversation, position)?,
+    }))
+}
+
+/// The positions of a message's nodes that anybody may see, newest first.
+pub(crate) fn seen_positions(
+    conn: &Connection,
+    conversation: u32,
+    message: &MessageId,
+) -> Result<Vec<Position>, Fault> {
+    let mut statement = conn.prepare_cached(
+        "SELECT segment, depth FROM nodes \
+         WHERE id >> 32 = ? AND message_id = ? AND audience <> 0 ORDER BY id DESC",
+    )?;
+    let positions = statement.query_map(params![conversation, message.as_str()], |row| {
+        Ok(Position {
+            segment: row.get(0)?,
+            depth: row.get(1)?,
+        })
+    })?;
+    Ok(positions.collect::<Result<_, _>>()?)
+}
+
+/// The node before a position.
+fn parent(
+    conn: &Connection,
+    conversation: u32,
+    position: Position,
+) -> Result<Option<NodeId>, Fault> {
+    let depth = position.depth.saturating_sub(1);
+    if depth == 0 {
+        return Ok(None);
+    }
+    match stretches(conn, conversation, position, depth, depth)?.first() {
+        Some(stretch) => id_at(conn, conversation, stretch.seq),
+        None => Ok(None),
+    }
+}
+
+fn id_at(conn: &Connection, conversation: u32, seq: u32) -> Result<Option<NodeId>, Fault> {
+    let id = conn
+        .prepare_cached("SELECT node_id FROM nodes WHERE id = ?")?
+        .query_row([key(conversation, seq)], |row| row.get(0))
+        .optional()?;
+    Ok(id.map(NodeId::from_bytes))
+}
+
+/// Part of the path to `end`.
+pub(crate) fn read(
+    conn: &Connection,
+    conv: &Conv,
+    end: &Tip,
+    request: &ReadRequest,
+) -> Result<Page, Fault> {
+    let depth = end.position.depth;
+    let extent = rules::extent(request, u64::from(depth));
+    let clamp = |depth: u64| u32::try_from(depth).unwrap_or(u32::MAX);
+    let (from, to) = (clamp(extent.from), clamp(extent.to));
+    let mut nodes = Vec::new();
+    if from <= to {
+        let count = to - from + 1;
+        nodes.reserve(usize::try_from(count).unwrap_or(0));
+        // One node more, for the first node's parent.
+        let mut path = stretches(conn, conv.no, end.position, from.max(2) - 1, to)?;
+        let mut before = None;
+        if from > 1
+            && let Some(oldest) = path.last_mut()
+        {
+            before = id_at(conn, conv.no, oldest.seq)?;
+            oldest.from += 1;
+            oldest.seq += 1;
+        }
+        for stretch in path
+            .iter()
+            .rev()
+            .filter(|stretch| stretch.from <= stretch.to)
+        {
+            scan(conn, conv, stretch, &mut before, &mut nodes)?;
+        }
+        if nodes.len() as u64 != u64::from(count) {
+            let why = format!("{} of {count} nodes are there", nodes.len());
+            return Err(conv
+                .damaged("path", format!("depths {from} to {to}"), why)
+                .into());
+        }
+    }
+    Ok(Page {
+        head: end.node,
+        depth: u64::from(depth),
+        nodes,
+        next: extent.next,
+    })
+}
+
+fn scan(
+    conn: &Connection,
+    conv: &Conv,
+    stretch: &Stretch,
+    before: &mut Option<NodeId>,
+    nodes: &mut Vec<Arc<Node>>,
+) -> Result<(), Fault> {
+    let sql = format!("SELECT {COLUMNS} FROM nodes WHERE id BETWEEN ? AND ? ORDER BY id");
+    let mut statement = conn.prepare_cached(&sql)?;
+    let last = stretch.seq + (stretch.to - stretch.from);
+    let mut rows = statement.query([key(conv.no, stretch.seq), key(conv.no, last)])?;
+    let mut depth = stretch.from;
+    while let Some(row) = rows.next()? {
+        let node = decode(conv, row, *before)?;
+        if node.depth != u64::from(depth) || row.get::<_, u32>(1)? != stretch.segment {
+            return Err(conv
+                .damaged("node", format!("depth {depth}"), "it stands elsewhere")
+                .into());
+        }
+        depth += 1;
+        *before = Some(node.id);
+        nodes.push(Arc::new(node));
+    }
+    Ok(())
+}
+
+/// Nodes wherever they stand.
+pub(crate) fn find(
+    conn: &Connection,
+    conv: &Conv,
+    query: &NodeQuery,
+) -> Result<Vec<Arc<Node>>, Fault> {
+    match query {
+        NodeQuery::Id(id) => match by_id(conn, conv, *id)? {
+            Some(node) => Ok(vec![node]),
+            None => Err(Error::not_found(Thing::Node, id).into()),
+        },
+        NodeQuery::Prefix(prefix) => by_prefix(conn, conv, prefix),
+        NodeQuery::Message(message) => by_message(conn, conv, message),
+    }
+}
+
+fn by_id(conn: &Connection, conv: &Conv, id: NodeId) -> Result<Option<Arc<Node>>, Fault> {
+    let sql = format!("SELECT {COLUMNS} FROM nodes WHERE id >> 32 = ? AND node_id = ?");
+    let mut statement = conn.prepare_cached(&sql)?;
+    let mut rows = statement.query(params![conv.no, id.as_bytes()])?;
+    rows.next()?.map(|row| alone(conn, conv, row)).transpose()
+}
+
+fn by_prefix(conn: &Connection, conv: &Conv, prefix: &str) -> Result<Vec<Arc<Node>>, Fault> {
+    let (low, high) = rules::check_prefix(prefix)?;
+    let ids = conn
+        .prepare_cached(
+            "SELECT node_id FROM nodes WHERE id >> 32 = ? AND node_id BETWEEN ? AND ? \
+             ORDER BY node_id LIMIT 5",
+        )?
+        .query_map(params![conv.no, low, high], |row| row.get(0))?
+        .map(|id| id.map(NodeId::from_bytes))
+        .collect::<Result<Vec<NodeId>, _>>()?;
+    match ids.as_slice() {
+        [] => Err(Error::not_found(Thing::Node, prefix).into()),
+        [id] => find(conn, conv, &NodeQuery::Id(*id)),
+        several => Err(Error::Ambiguous {
+            what: Thing::Node,
+            name: prefix.to_owned(),
+            candidates: several.iter().map(NodeId::to_string).collect(),
+        }
+        .into()),
+    }
+}
+
+fn by_message(
+    conn: &Connection,
+    conv: &Conv,
+    message: &MessageId,
+) -> Result<Vec<Arc<Node>>, Fault> {
+    let sql = format!("SELECT {COLUMNS} FROM nodes WHERE id >> 32 = ? AND message_id = ?");
+    let mut found = Vec::new();
+    let mut statement = conn.prepare_cached(&sql)?;
+    let mut rows = statement.query(params![conv.no, message.as_str()])?;
+    while let Some(row) = rows.next()? {
+        found.push(alone(conn, conv, row)?);
+    }
+    // A node without a message id is a message of its own.
+    if let Ok(id) = message.as_str().parse::<NodeId>() {
+        let own = by_id(conn, conv, id)?;
+        found.extend(own.filter(|node| node.message_id.is_none()));
+    }
+    if found.is_empty() {
+        return Err(Error::not_found(Thing::Message, message).into());
+    }
+    found.sort_by_key(|node| (node.depth, node.id));
+    Ok(found)
+}
+
+/// A node read without its neighbours.
+fn alone(conn: &Connection, conv: &Conv, row: &Row<'_>) -> Result<Arc<Node>, Fault> {
+    let position = Position {
+        segment: row.get(1)?,
+        depth: row.get(2)?,
+    };
+    let before = parent(conn, conv.no, position)?;
+    decode(conv, row, before).map(Arc::new)
+}
+
+/// Reads a row and checks that its bytes are those that were written.
+fn decode(conv: &Conv, row: &Row<'_>, parent: Option<NodeId>) -> Result<Node, Fault> {
+    let depth: u32 = row.get(2)?;
+    let damaged = |why: &str| conv.damaged("node", format!("depth {depth}"), why);
+    let hash = |index| -> rusqlite::Result<Option<[u8; 16]>> { row.get(index) };
+    let item = row.get_ref(20)?.as_blob().map_err(rusqlite::Error::from)?;
+    let content_hash = ContentHash::from_bytes(row.get(13)?);
+    if ContentHash::of(item) != content_hash {
+        return Err(damaged("the item's bytes do not match their hash").into());
+    }
+    if row.get::<_, u8>(10)? != CODEC_PLAIN {
+        return Err(damaged("the item's bytes have an unknown codec").into());
+    }
+    let json = std::str::from_utf8(item).map_err(|_| damaged("the item is not UTF-8"))?;
+    let message_id: Option<String> = row.get(19)?;
+    let message_id = message_id.map(MessageId::new).transpose();
+    let node = Node {
+        id: NodeId::from_bytes(row.get(12)?),
+        parent,
+        depth: u64::from(depth),
+        messages: u64::from(row.get::<_, u32>(3)?),
+        turns: u64::from(row.get::<_, u32>(4)?),
+        compacted: u64::from(row.get::<_, u32>(5)?),
+        json: Arc::from(json),
+        content_hash,
+        kind: NodeKind::from_code(row.get(6)?).ok_or_else(|| damaged("unknown kind"))?,
+        answers: hash(15)?.map(NodeId::from_bytes),
+        message_id: message_id.map_err(|_| damaged("the message id breaks its rule"))?,
+        run: hash(17)?.map(RunId::from_bytes),
+        step: row.get(11)?,
+        response: hash(18)?.map(ResponseId::from_bytes),
+        origin: Origin::from_code(row.get(7)?).ok_or_else(|| damaged("unknown origin"))?,
+        audience: Audience::from_code(row.get(8)?).ok_or_else(|| damaged("unknown audience"))?,
+        copied_from: hash(16)?.map(NodeId::from_bytes),
+        meaning_hash: hash(14)?.map(ContentHash::from_bytes),
+        created_ms: row.get(9)?,
+    };
+    Ok(node)
+}

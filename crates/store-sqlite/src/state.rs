@@ -1,0 +1,155 @@
+//! State roots and their values as rows.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use contexture_ir::ContentHash;
+use contexture_store::rules::{Merged, decode_root, encode_root};
+use contexture_store::{BlobId, State, StateRequest, StateRoot, StateValues};
+use rusqlite::{Connection, OptionalExtension, params};
+
+use crate::blob;
+use crate::conversation::{Conv, take};
+use crate::fault::Fault;
+use crate::path::key;
+
+/// Values up to this size stand beside their hash, larger ones are blobs.
+const INLINE_BYTES: usize = 4096;
+const CODEC_PLAIN: u8 = 0;
+
+/// A root with what is needed to store the next one.
+pub(crate) struct Loaded {
+    pub(crate) root: StateRoot,
+    /// Bytes of differences behind it; `None` for the empty root.
+    pub(crate) since_whole: Option<usize>,
+}
+
+/// Reads a root: its last whole record and the differences after it.
+pub(crate) fn load(conn: &Connection, conv: &Conv, root_no: u32) -> Result<Loaded, Fault> {
+    let mut records: Vec<Vec<u8>> = Vec::new();
+    let mut since_whole = None;
+    let mut next = (root_no != 0).then_some(root_no);
+    let mut statement =
+        conn.prepare_cached("SELECT base, since_whole, body_check, body FROM roots WHERE id = ?")?;
+    while let Some(number) = next {
+        let damaged = |why: &str| conv.damaged("state", format!("root {number}"), why);
+        let row = statement
+            .query_row([key(conv.no, number)], |row| {
+                Ok((
+                    row.get::<_, Option<u32>>(0)?,
+                    row.get::<_, u32>(1)?,
+                    row.get::<_, [u8; 8]>(2)?,
+                    row.get::<_, Vec<u8>>(3)?,
+                ))
+            })
+            .optional()?;
+        let (base, since, check, body) = row.ok_or_else(|| damaged("it is missing"))?;
+        if check != body_check(&body) {
+            return Err(damaged("its bytes do not match their hash").into());
+        }
+        if base.is_some_and(|base| base >= number) {
+            return Err(damaged("it is based on a later one").into());
+        }
+        since_whole.get_or_insert(usize::try_from(since).unwrap_or(usize::MAX));
+        records.push(body);
+        next = base;
+    }
+    let root = decode_root(&records)
+        .ok_or_else(|| conv.damaged("state", format!("root {root_no}"), "it does not decode"))?;
+    Ok(Loaded { root, since_whole })
+}
+
+/// Stores what a patch made of the root `base_no`; gives the new root's number.
+pub(crate) fn store(
+    conn: &Connection,
+    conv: &mut Conv,
+    base_no: u32,
+    since_whole: Option<usize>,
+    merged: &Merged,
+) -> Result<u32, Fault> {
+    for (hash, value) in &merged.values {
+        store_value(conn, conv, hash, value)?;
+    }
+    let record = encode_root(&merged.root, &merged.changed, since_whole);
+    let number = take(&mut conv.next_root, 1, "state roots")?;
+    conn.prepare_cached("INSERT INTO roots VALUES (?, ?, ?, ?, ?)")?
+        .execute(params![
+            key(conv.no, number),
+            (!record.whole).then_some(base_no),
+            u32::try_from(record.since_whole).unwrap_or(u32::MAX),
+            body_check(&record.body),
+            record.body
+        ])?;
+    Ok(number)
+}
+
+fn store_value(
+    conn: &Connection,
+    conv: &Conv,
+    hash: &ContentHash,
+    value: &[u8],
+) -> Result<(), Fault> {
+    let blob: Option<BlobId> = if value.len() > INLINE_BYTES {
+        Some(blob::put(conn, conv, value)?)
+    } else {
+        None
+    };
+    conn.prepare_cached("INSERT OR IGNORE INTO state_values VALUES (?, ?, ?, NULL, ?, ?)")?
+        .execute(params![
+            conv.no,
+            hash.as_bytes(),
+            CODEC_PLAIN,
+            blob.is_none().then_some(value),
+            blob.as_ref().map(BlobId::as_bytes)
+        ])?;
+    Ok(())
+}
+
+/// The state of a root.
+pub(crate) fn read(
+    conn: &Connection,
+    conv: &Conv,
+    root_no: u32,
+    request: &StateRequest,
+) -> Result<State, Fault> {
+    let mut root = load(conn, conv, root_no)?.root;
+    root.retain(|key, _| key.as_str().starts_with(&request.prefix));
+    let mut values = BTreeMap::new();
+    if request.values == StateValues::Load {
+        for (key, entry) in &root {
+            let value = load_value(conn, conv, &entry.hash)?;
+            let value = value
+                .ok_or_else(|| conv.damaged("state", key, "its value is missing or damaged"))?;
+            values.insert(entry.hash, value);
+        }
+    }
+    Ok(State { root, values })
+}
+
+fn load_value(
+    conn: &Connection,
+    conv: &Conv,
+    hash: &ContentHash,
+) -> Result<Option<Arc<[u8]>>, Fault> {
+    let row = conn
+        .prepare_cached(
+            "SELECT value, blob_id FROM state_values WHERE conversation_no = ? AND hash = ?",
+        )?
+        .query_row(params![conv.no, hash.as_bytes()], |row| {
+            Ok((
+                row.get::<_, Option<Vec<u8>>>(0)?,
+                row.get::<_, Option<[u8; 16]>>(1)?,
+            ))
+        })
+        .optional()?;
+    let value: Option<Arc<[u8]>> = match row {
+        Some((Some(value), _)) => Some(value.into()),
+        Some((None, Some(id))) => Some(blob::get(conn, conv, BlobId::from_bytes(id))?),
+        _ => None,
+    };
+    Ok(value.filter(|value| ContentHash::of(value) == *hash))
+}
+
+fn body_check(body: &[u8]) -> [u8; 8] {
+    crate::blob::check(body)
+}

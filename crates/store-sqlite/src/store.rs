@@ -1,0 +1,391 @@
+//! [`SqliteStore`]: the contract's calls, sent to the writer or to a reader.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use contexture_ir::{ConversationId, Owner};
+use contexture_store::{
+    AppendRequest, Appended, At, BlobId, Capabilities, Conversation, ConversationPage,
+    ConversationUpdate, Entry, Error, Event, KeyScope, KeyValues, Limits, ListConversations,
+    NewConversation, Node, NodeQuery, Page, PutEntry, ReadRequest, RefChange, RefChanged, Refs,
+    State, StateRequest, StorageFault, Store, rules,
+};
+use rusqlite::config::DbConfig;
+use rusqlite::{Connection, OpenFlags};
+
+use crate::append;
+use crate::blob;
+use crate::branch::{self, Tip};
+use crate::conversation::{self, Conv};
+use crate::event;
+use crate::fault::{Fault, from_sqlite};
+use crate::key_value;
+use crate::migrate::migrate;
+use crate::node_row;
+use crate::options::{SqliteOptions, Synchronous};
+use crate::readers::Readers;
+use crate::state;
+use crate::writer::Writer;
+
+/// Bytes of a database page: large enough for a few items, small enough that an append of one
+/// item writes little.
+const PAGE_BYTES: u32 = 8192;
+
+/// Conversations in one SQLite file.
+///
+/// Needs a tokio runtime. Dropping it waits for the writes that were handed over.
+#[derive(Debug)]
+pub struct SqliteStore {
+    path: Arc<PathBuf>,
+    limits: Arc<Limits>,
+    writer: Writer,
+    readers: Readers,
+}
+
+impl SqliteStore {
+    /// Opens or makes the database at `path` with the default options.
+    ///
+    /// ```
+    /// # tokio::runtime::Runtime::new().unwrap().block_on(async {
+    /// use contexture_ir::Owner;
+    /// use contexture_store::{ListConversations, Store};
+    /// use contexture_store_sqlite::SqliteStore;
+    ///
+    /// let directory = tempfile::tempdir().unwrap();
+    /// let store = SqliteStore::open(directory.path().join("contexture.db"))?;
+    /// let page = store.conversations(&Owner::local(), ListConversations::default()).await?;
+    /// assert!(page.conversations.is_empty());
+    /// # Ok::<(), contexture_store::Error>(()) }).unwrap();
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Newer`] for a database of a later version, [`Error::Storage`] with the path for
+    /// what is not a database of ours, cannot be opened or cannot be written.
+    pub fn open(path: impl AsRef<Path>) -> Result<Self, Error> {
+        Self::open_with(path, SqliteOptions::default())
+    }
+
+    /// Opens or makes the database at `path`.
+    pub fn open_with(path: impl AsRef<Path>, options: SqliteOptions) -> Result<Self, Error> {
+        let path = Arc::new(path.as_ref().to_owned());
+        let conn = connect(&path, &options)?;
+        let cannot_start = |source| Error::Storage {
+            path: path.to_path_buf(),
+            fault: StorageFault::Other,
+            source: Some(Box::new(source)),
+        };
+        let writer = Writer::start(conn, &path, options.queue_bytes).map_err(cannot_start)?;
+        Ok(Self {
+            readers: Readers::new(Arc::clone(&path), options.readers),
+            limits: Arc::new(options.limits),
+            writer,
+            path,
+        })
+    }
+
+    /// Where the database is.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    async fn write<T: Send + 'static>(
+        &self,
+        bytes: usize,
+        f: impl FnOnce(&Connection) -> Result<T, Fault> + Send + 'static,
+    ) -> Result<T, Error> {
+        self.writer.call(bytes, f, &self.path).await
+    }
+
+    /// Reads from one conversation.
+    async fn look<T: Send + 'static>(
+        &self,
+        owner: &Owner,
+        id: &ConversationId,
+        f: impl FnOnce(&Connection, &Conv) -> Result<T, Fault> + Send + 'static,
+    ) -> Result<T, Error> {
+        let (owner, id) = (owner.clone(), id.clone());
+        self.readers
+            .call(move |conn| f(conn, &Conv::load(conn, &owner, &id)?))
+            .await
+    }
+}
+
+fn connect(path: &Path, options: &SqliteOptions) -> Result<Connection, Error> {
+    let sql = |error| from_sqlite(error, path);
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE
+        | OpenFlags::SQLITE_OPEN_CREATE
+        | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let mut conn = Connection::open_with_flags(path, flags).map_err(sql)?;
+    conn.busy_timeout(options.busy_timeout).map_err(sql)?;
+    // The page size holds only for a database that does not exist yet.
+    conn.pragma_update(None, "page_size", PAGE_BYTES)
+        .map_err(sql)?;
+    harden(&conn).map_err(sql)?;
+    if conn.is_readonly(rusqlite::MAIN_DB).map_err(sql)? {
+        return Err(Error::Storage {
+            path: path.to_owned(),
+            fault: StorageFault::ReadOnly,
+            source: None,
+        });
+    }
+    migrate(&mut conn, path)?;
+    configure(&conn, options).map_err(sql)?;
+    Ok(conn)
+}
+
+fn configure(conn: &Connection, options: &SqliteOptions) -> rusqlite::Result<()> {
+    conn.pragma_update_and_check(None, "journal_mode", "wal", |_| Ok(()))?;
+    let synchronous = match options.synchronous {
+        Synchronous::Full => "full",
+        Synchronous::Normal => "normal",
+    };
+    conn.pragma_update(None, "synchronous", synchronous)?;
+    conn.pragma_update(None, "foreign_keys", true)?;
+    // Deleted conversations are to be gone, not merely unreachable.
+    conn.pragma_update_and_check(None, "secure_delete", true, |_| Ok(()))?;
+    conn.pragma_update(None, "cache_size", -16_384)?;
+    if let Some(bytes) = options.max_bytes {
+        let pages = (bytes / u64::from(PAGE_BYTES)).clamp(1, u64::from(u32::MAX - 1));
+        conn.pragma_update_and_check(None, "max_page_count", pages as i64, |_| Ok(()))?;
+    }
+    Ok(())
+}
+
+/// What holds for every connection: a damaged or hostile file must not make SQLite misbehave.
+pub(crate) fn harden(conn: &Connection) -> rusqlite::Result<()> {
+    conn.set_prepared_statement_cache_capacity(128);
+    conn.set_db_config(DbConfig::SQLITE_DBCONFIG_DEFENSIVE, true)?;
+    conn.pragma_update(None, "trusted_schema", false)?;
+    conn.pragma_update(None, "cell_size_check", true)
+}
+
+/// The place after the node that `at` names, with its state.
+fn end(conn: &Connection, conv: &Conv, at: &At) -> Result<Tip, Fault> {
+    match at {
+        At::Branch(name) => Ok(branch::get(conn, conv.no, name)?.tip),
+        At::Checkpoint(name) => {
+            let node = branch::checkpoint(conn, conv.no, name)?;
+            node_row::tip(conn, conv.no, node)
+        }
+        At::Node(id) => node_row::tip(conn, conv.no, *id),
+    }
+}
+
+#[async_trait]
+impl Store for SqliteStore {
+    fn capabilities(&self) -> Capabilities {
+        let mut capabilities = Capabilities::default();
+        capabilities.durable = true;
+        capabilities
+    }
+
+    fn limits(&self) -> &Limits {
+        &self.limits
+    }
+
+    async fn create_conversation(
+        &self,
+        owner: &Owner,
+        new: NewConversation,
+    ) -> Result<Conversation, Error> {
+        rules::check_new_conversation(&new, &self.limits)?;
+        let owner = owner.clone();
+        self.write(0, move |conn| conversation::create(conn, &owner, &new))
+            .await
+    }
+
+    async fn conversation(
+        &self,
+        owner: &Owner,
+        id: &ConversationId,
+    ) -> Result<Conversation, Error> {
+        let (owner, id) = (owner.clone(), id.clone());
+        self.readers
+            .call(move |conn| conversation::get(conn, &owner, &id))
+            .await
+    }
+
+    async fn conversations(
+        &self,
+        owner: &Owner,
+        list: ListConversations,
+    ) -> Result<ConversationPage, Error> {
+        let owner = owner.clone();
+        self.readers
+            .call(move |conn| conversation::list(conn, &owner, &list))
+            .await
+    }
+
+    async fn update_conversation(
+        &self,
+        owner: &Owner,
+        id: &ConversationId,
+        update: ConversationUpdate,
+    ) -> Result<Conversation, Error> {
+        let (owner, id, limits) = (owner.clone(), id.clone(), Arc::clone(&self.limits));
+        self.write(self.limits.metadata_bytes, move |conn| {
+            conversation::update(conn, &owner, &id, update, &limits)
+        })
+        .await
+    }
+
+    async fn delete_conversation(&self, owner: &Owner, id: &ConversationId) -> Result<(), Error> {
+        let (owner, id) = (owner.clone(), id.clone());
+        self.write(0, move |conn| conversation::delete(conn, &owner, &id))
+            .await
+    }
+
+    async fn append(
+        &self,
+        owner: &Owner,
+        id: &ConversationId,
+        request: AppendRequest,
+    ) -> Result<Appended, Error> {
+        let bytes = rules::check_append(&request, &self.limits)?;
+        let (owner, id, limits) = (owner.clone(), id.clone(), Arc::clone(&self.limits));
+        self.write(bytes, move |conn| {
+            let mut conv = Conv::load(conn, &owner, &id)?;
+            append::append(conn, &mut conv, &request, &limits)
+        })
+        .await
+    }
+
+    async fn read(
+        &self,
+        owner: &Owner,
+        id: &ConversationId,
+        request: ReadRequest,
+    ) -> Result<Page, Error> {
+        self.look(owner, id, move |conn, conv| {
+            let end = end(conn, conv, &request.at)?;
+            node_row::read(conn, conv, &end, &request)
+        })
+        .await
+    }
+
+    async fn nodes(
+        &self,
+        owner: &Owner,
+        id: &ConversationId,
+        query: NodeQuery,
+    ) -> Result<Vec<Arc<Node>>, Error> {
+        self.look(owner, id, move |conn, conv| {
+            node_row::find(conn, conv, &query)
+        })
+        .await
+    }
+
+    async fn state(
+        &self,
+        owner: &Owner,
+        id: &ConversationId,
+        request: StateRequest,
+    ) -> Result<State, Error> {
+        self.look(owner, id, move |conn, conv| {
+            let root_no = end(conn, conv, &request.at)?.root_no;
+            state::read(conn, conv, root_no, &request)
+        })
+        .await
+    }
+
+    async fn refs(&self, owner: &Owner, id: &ConversationId) -> Result<Refs, Error> {
+        self.look(owner, id, branch::refs).await
+    }
+
+    async fn change_ref(
+        &self,
+        owner: &Owner,
+        id: &ConversationId,
+        change: RefChange,
+        at_ms: i64,
+    ) -> Result<RefChanged, Error> {
+        let (owner, id) = (owner.clone(), id.clone());
+        self.write(0, move |conn| {
+            let mut conv = Conv::load(conn, &owner, &id)?;
+            branch::change(conn, &mut conv, change, at_ms)
+        })
+        .await
+    }
+
+    async fn put_blob(
+        &self,
+        owner: &Owner,
+        id: &ConversationId,
+        bytes: Arc<[u8]>,
+    ) -> Result<BlobId, Error> {
+        rules::check_blob(&bytes, &self.limits)?;
+        let (owner, id) = (owner.clone(), id.clone());
+        self.write(bytes.len(), move |conn| {
+            blob::put(conn, &Conv::load(conn, &owner, &id)?, &bytes)
+        })
+        .await
+    }
+
+    async fn blob(
+        &self,
+        owner: &Owner,
+        id: &ConversationId,
+        blob: BlobId,
+    ) -> Result<Arc<[u8]>, Error> {
+        self.look(owner, id, move |conn, conv| blob::get(conn, conv, blob))
+            .await
+    }
+
+    async fn events(
+        &self,
+        owner: &Owner,
+        id: &ConversationId,
+        after: u64,
+        limit: usize,
+    ) -> Result<Vec<Event>, Error> {
+        self.look(owner, id, move |conn, conv| {
+            event::since(conn, conv, after, limit)
+        })
+        .await
+    }
+}
+
+#[async_trait]
+impl KeyValues for SqliteStore {
+    async fn entry(
+        &self,
+        owner: &Owner,
+        scope: &KeyScope,
+        key: &str,
+    ) -> Result<Option<Entry>, Error> {
+        let (owner, scope, key) = (owner.clone(), scope.clone(), key.to_owned());
+        self.readers
+            .call(move |conn| key_value::get(conn, &owner, &scope, &key))
+            .await
+    }
+
+    async fn entries(
+        &self,
+        owner: &Owner,
+        scope: &KeyScope,
+        prefix: &str,
+    ) -> Result<Vec<Entry>, Error> {
+        let (owner, scope, prefix) = (owner.clone(), scope.clone(), prefix.to_owned());
+        self.readers
+            .call(move |conn| key_value::list(conn, &owner, &scope, &prefix))
+            .await
+    }
+
+    async fn put_entry(
+        &self,
+        owner: &Owner,
+        scope: &KeyScope,
+        put: PutEntry,
+    ) -> Result<u64, Error> {
+        rules::check_put_entry(scope, &put, &self.limits)?;
+        let (owner, scope) = (owner.clone(), scope.clone());
+        let bytes = put.value.as_ref().map_or(0, |value| value.len());
+        self.write(bytes, move |conn| {
+            key_value::put(conn, &owner, &scope, &put)
+        })
+        .await
+    }
+}

@@ -1,0 +1,19 @@
+//! The table of behaviours.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use contexture_store::Store;
+use contexture_store_sqlite::SqliteStore;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_sqlite_store_shows_every_behaviour() {
+    let directory = tempfile::tempdir().unwrap();
+    let count = AtomicUsize::new(0);
+    let open = async || {
+        let n = count.fetch_add(1, Ordering::Relaxed);
+        let path = directory.path().join(format!("{n}.db"));
+        Arc::new(SqliteStore::open(path).unwrap()) as Arc<dyn Store>
+    };
+    contexture_store_testkit::run_all(open).await;
+}

@@ -1,0 +1,3 @@
+//! The SQLite store: the shared behaviours, and what only a file can suffer.
+
+mod conformance;

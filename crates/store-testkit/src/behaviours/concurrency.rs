@@ -1,0 +1,191 @@
+//! Many at once.
+
+use std::collections::BTreeSet;
+use std::future::Future;
+use std::pin::pin;
+use std::sync::Arc;
+use std::task::{Context, Waker};
+
+use contexture_store::{
+    Activation, AppendRequest, Error, ReadRequest, StateChange, StateKey, StatePatch, Store,
+};
+
+use crate::chat::{Chat, NOW, item, node, on};
+
+type Tested = Arc<dyn Store>;
+
+const MANY: usize = 48;
+
+async fn together<T: Send + 'static, F: Future<Output = T> + Send + 'static>(
+    count: usize,
+    make: impl Fn(usize) -> F,
+) -> Vec<T> {
+    let tasks: Vec<_> = (0..count).map(|n| tokio::spawn(make(n))).collect();
+    let mut done = Vec::new();
+    for task in tasks {
+        done.push(task.await.unwrap());
+    }
+    done
+}
+
+pub(super) async fn of_many_heads_one_wins(store: Tested) {
+    let chat = Chat::start(store).await;
+    chat.say("main", &["a"]).await;
+    let results = together(MANY, |n| {
+        let chat = chat.clone();
+        async move {
+            let at = Chat::at_head("main", Some("a"));
+            let items = vec![item(&format!("{n} 1")), item(&format!("{n} 2"))];
+            chat.append(AppendRequest::new(at, items, NOW)).await
+        }
+    })
+    .await;
+    let mut winner = None;
+    for (n, result) in results.into_iter().enumerate() {
+        match result {
+            Ok(_) => assert_eq!(winner.replace(n), None, "two winners"),
+            Err(Error::HeadMoved { .. }) => {}
+            Err(other) => panic!("{other}"),
+        }
+    }
+    let n = winner.unwrap();
+    chat.expect("main", &["a", &format!("{n} 1"), &format!("{n} 2")])
+        .await;
+    let record = chat
+        .store
+        .conversation(&chat.owner, &chat.id)
+        .await
+        .unwrap();
+    assert_eq!((record.nodes, record.branches), (3, 1));
+}
+
+pub(super) async fn of_many_tips_all_succeed(store: Tested) {
+    let chat = Chat::start(store).await;
+    let results = together(MANY, |n| {
+        let chat = chat.clone();
+        async move {
+            let key = StateKey::new(format!("task {n}")).unwrap();
+            let items = vec![item(&format!("{n} 1")), item(&format!("{n} 2"))];
+            let request = AppendRequest {
+                patch: StatePatch {
+                    changes: vec![StateChange::put(key, 1, n.to_string().into_bytes())],
+                    from: 0,
+                },
+                ..AppendRequest::new(Chat::at_tip("main"), items, NOW)
+            };
+            chat.append(request).await.unwrap()
+        }
+    })
+    .await;
+    let path = chat.path(on("main")).await;
+    assert_eq!(path.len(), 2 * MANY);
+    for (n, done) in results.iter().enumerate() {
+        let at = usize::try_from(done.first).unwrap() - 1;
+        assert_eq!(path[at].id, node(&format!("{n} 1")));
+        assert_eq!(path[at + 1].id, node(&format!("{n} 2")));
+        assert_eq!(done.depth, done.first + 1);
+    }
+    let state = chat.state(on("main")).await;
+    assert_eq!(state.len(), MANY);
+    for (key, _, value) in state {
+        assert_eq!(key, format!("task {value}"));
+    }
+}
+
+pub(super) async fn rewinds_all_get_names(store: Tested) {
+    let chat = Chat::start(store).await;
+    chat.say("main", &["a"]).await;
+    let names = together(50, |_| {
+        let chat = chat.clone();
+        async move { chat.rewind("main", "a", Activation::Activate).await }
+    })
+    .await;
+    let distinct: BTreeSet<_> = names.iter().collect();
+    assert_eq!(distinct.len(), 50);
+    let refs = chat.store.refs(&chat.owner, &chat.id).await.unwrap();
+    assert_eq!(refs.branches.len(), 51);
+    assert_eq!(
+        refs.branches.iter().filter(|branch| branch.active).count(),
+        1
+    );
+}
+
+pub(super) async fn a_dropped_append_is_whole_or_nothing(store: Tested) {
+    let chat = Chat::start(store).await;
+    for n in 0..20 {
+        let words = [format!("{n} 1"), format!("{n} 2")];
+        let items: Vec<_> = words.iter().map(|word| item(word)).collect();
+        {
+            let append = pin!(chat.tip("main", items.clone()));
+            // Begun, and dropped before or after it is done.
+            let _ = append.poll(&mut Context::from_waker(Waker::noop()));
+        }
+        let before = chat.path(on("main")).await.len();
+        let again = chat.tip("main", items).await.unwrap();
+        let path = chat.path(on("main")).await;
+        assert_eq!(again.depth, path.len() as u64);
+        assert_eq!(
+            path.len(),
+            2 * (n + 1),
+            "{n}: {before} before the repetition"
+        );
+    }
+    let record = chat
+        .store
+        .conversation(&chat.owner, &chat.id)
+        .await
+        .unwrap();
+    assert_eq!(record.nodes, 40);
+}
+
+pub(super) async fn readers_see_prefixes(store: Tested) {
+    let chat = Chat::start(store).await;
+    let writer = {
+        let chat = chat.clone();
+        tokio::spawn(async move {
+            for n in 0..60 {
+                chat.say("main", &[&format!("{n} 1"), &format!("{n} 2")])
+                    .await;
+            }
+        })
+    };
+    let mut last = 0;
+    while last < 120 {
+        let page = chat.read(ReadRequest::whole(on("main"))).await.unwrap();
+        let length = page.nodes.len();
+        assert!(length >= last && length % 2 == 0, "{last} then {length}");
+        for (n, node) in page.nodes.iter().enumerate() {
+            assert_eq!(
+                node.id,
+                crate::chat::node(&format!("{} {}", n / 2, n % 2 + 1))
+            );
+        }
+        assert_eq!(page.head, page.nodes.last().map(|node| node.id));
+        last = length;
+        tokio::task::yield_now().await;
+    }
+    writer.await.unwrap();
+}
+
+pub(super) async fn a_late_append_to_a_deleted_conversation(store: Tested) {
+    let chat = Chat::start(store).await;
+    chat.say("main", &["a"]).await;
+    let results = together(24, |n| {
+        let chat = chat.clone();
+        async move {
+            if n == 8 {
+                chat.store.delete_conversation(&chat.owner, &chat.id).await
+            } else {
+                chat.tip("main", vec![item(&n.to_string())]).await.map(drop)
+            }
+        }
+    })
+    .await;
+    for result in results {
+        assert!(
+            matches!(result, Ok(()) | Err(Error::NotFound { .. })),
+            "{result:?}"
+        );
+    }
+    super::owners::everything_is_not_found(&chat).await;
+}

@@ -1,0 +1,276 @@
+//! Conversations: making, listing, changing, deleting.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use contexture_ir::{BranchName, ConversationId, Owner, Raw};
+use contexture_store::{
+    AppendRequest, ConversationUpdate, Error, ListConversations, Metadata, MetadataChange,
+    NewConversation, Store, Thing, TitleChange,
+};
+
+use crate::chat::{Chat, NOW, item, on};
+
+type Tested = Arc<dyn Store>;
+
+fn raw(json: &str) -> Raw {
+    Raw::parse(json).unwrap()
+}
+
+pub(super) async fn a_new_one_has_an_empty_active_main(store: Tested) {
+    let chat = Chat::start(store).await;
+    let record = chat
+        .store
+        .conversation(&chat.owner, &chat.id)
+        .await
+        .unwrap();
+    assert_eq!(record.active, BranchName::main());
+    assert_eq!((record.nodes, record.branches, record.messages), (0, 1, 0));
+    assert_eq!((record.created_ms, record.updated_ms), (NOW, NOW));
+    assert_eq!(record.version, 1);
+    chat.expect("main", &[]).await;
+    assert!(chat.branch("main").await.active);
+    assert!(chat.state(on("main")).await.is_empty());
+}
+
+pub(super) async fn an_id_is_taken_once(store: Tested) {
+    let chat = Chat::start(store).await;
+    chat.say("main", &["a"]).await;
+    let again = NewConversation::new(chat.id.clone(), NOW + 1);
+    let error = chat.store.create_conversation(&chat.owner, again).await;
+    assert!(matches!(
+        error.unwrap_err(),
+        Error::AlreadyExists {
+            what: Thing::Conversation,
+            ..
+        }
+    ));
+    chat.expect("main", &["a"]).await;
+}
+
+pub(super) async fn ids_belong_to_owners(store: Tested) {
+    let ada = Chat::start_as(Arc::clone(&store), "ada", "chat").await;
+    let bob = Chat::start_as(store, "bob", "chat").await;
+    ada.say("main", &["a"]).await;
+    bob.say("main", &["a", "b"]).await;
+    ada.expect("main", &["a"]).await;
+    bob.expect("main", &["a", "b"]).await;
+}
+
+pub(super) async fn lists_show_the_latest_first_in_pages(store: Tested) {
+    let owner = Owner::local();
+    for (id, at) in [("c", 30), ("a", 20), ("b", 20), ("d", 10), ("e", 40)] {
+        let new = NewConversation::new(ConversationId::new(id).unwrap(), at);
+        store.create_conversation(&owner, new).await.unwrap();
+    }
+    let stranger = NewConversation::new(ConversationId::new("x").unwrap(), 99);
+    let other = Owner::new("other").unwrap();
+    store.create_conversation(&other, stranger).await.unwrap();
+    let mut seen = Vec::new();
+    let mut after = None;
+    loop {
+        let list = ListConversations {
+            limit: Some(2),
+            after,
+            ..ListConversations::default()
+        };
+        let page = store.conversations(&owner, list).await.unwrap();
+        assert!(page.conversations.len() <= 2);
+        seen.extend(page.conversations.iter().map(|one| one.id.to_string()));
+        after = page.next;
+        if after.is_none() {
+            break;
+        }
+    }
+    assert_eq!(seen, ["e", "c", "a", "b", "d"]);
+    let all = store.conversations(&owner, ListConversations::default());
+    assert_eq!(all.await.unwrap().conversations.len(), 5);
+}
+
+pub(super) async fn lists_can_be_of_one_resource(store: Tested) {
+    let owner = Owner::local();
+    for (id, resource) in [
+        ("a", Some("u1")),
+        ("b", None),
+        ("c", Some("u2")),
+        ("d", Some("u1")),
+    ] {
+        let new = NewConversation {
+            resource: resource.map(str::to_owned),
+            ..NewConversation::new(ConversationId::new(id).unwrap(), NOW)
+        };
+        store.create_conversation(&owner, new).await.unwrap();
+    }
+    for (resource, expected) in [("u1", vec!["a", "d"]), ("u2", vec!["c"]), ("", vec![])] {
+        let list = ListConversations {
+            resource: Some(resource.to_owned()),
+            ..ListConversations::default()
+        };
+        let page = store.conversations(&owner, list).await.unwrap();
+        let ids = page.conversations.iter().map(|one| one.id.as_str());
+        assert_eq!(ids.collect::<Vec<_>>(), expected, "{resource:?}");
+    }
+}
+
+pub(super) async fn metadata_is_replaced_merged_and_removed(store: Tested) {
+    let chat = Chat::start(store).await;
+    let update = async |metadata| {
+        let update = ConversationUpdate {
+            metadata,
+            ..ConversationUpdate::at(NOW)
+        };
+        let updated = chat
+            .store
+            .update_conversation(&chat.owner, &chat.id, update);
+        updated.await.unwrap().metadata
+    };
+    let first = Metadata::from([("a".into(), raw("1")), ("b".into(), raw("2"))]);
+    assert_eq!(update(MetadataChange::Replace(first.clone())).await, first);
+    assert_eq!(update(MetadataChange::Keep).await, first);
+    let merge = BTreeMap::from([
+        ("a".into(), None),
+        ("b".into(), Some(raw("3"))),
+        ("c".into(), Some(raw("[]"))),
+        ("never".into(), None),
+    ]);
+    let merged = Metadata::from([("b".into(), raw("3")), ("c".into(), raw("[]"))]);
+    assert_eq!(update(MetadataChange::Merge(merge)).await, merged);
+    let none = MetadataChange::Replace(Metadata::new());
+    assert!(update(none).await.is_empty());
+    let record = chat
+        .store
+        .conversation(&chat.owner, &chat.id)
+        .await
+        .unwrap();
+    assert!(record.metadata.is_empty());
+    assert_eq!(record.version, 5);
+}
+
+pub(super) async fn metadata_values_are_kept_as_written(store: Tested) {
+    let values = [
+        "12345678901234567890123",
+        "1e400",
+        r#"{"b":1,"a":2,"b":3}"#,
+        r#""\u0000\ud83d\ude00""#,
+        "[ 1 , 2 ]",
+        "null",
+    ];
+    let names = ["n", "e", "twice", "nul", "spaces", ""];
+    let metadata: Metadata = names
+        .iter()
+        .zip(values)
+        .map(|(key, json)| ((*key).to_owned(), raw(json)))
+        .collect();
+    let id = ConversationId::new("chat").unwrap();
+    let new = NewConversation {
+        metadata: metadata.clone(),
+        ..NewConversation::new(id.clone(), NOW)
+    };
+    let made = store.create_conversation(&Owner::local(), new).await;
+    assert_eq!(made.unwrap().metadata, metadata);
+    let read = store.conversation(&Owner::local(), &id).await.unwrap();
+    assert_eq!(read.metadata, metadata);
+}
+
+pub(super) async fn titles_come_and_go(store: Tested) {
+    let chat = Chat::start(store).await;
+    for title in [
+        Some("Ünïcode \u{0} \u{202e} title".to_owned()),
+        Some(String::new()),
+        None,
+    ] {
+        let update = ConversationUpdate {
+            title: TitleChange::Set(title.clone()),
+            ..ConversationUpdate::at(NOW)
+        };
+        let updated = chat
+            .store
+            .update_conversation(&chat.owner, &chat.id, update);
+        assert_eq!(updated.await.unwrap().title, title);
+        let record = chat.store.conversation(&chat.owner, &chat.id).await;
+        assert_eq!(record.unwrap().title, title);
+    }
+}
+
+pub(super) async fn an_update_may_insist_on_a_version(store: Tested) {
+    let chat = Chat::start(store).await;
+    let update = async |expect_version| {
+        let update = ConversationUpdate {
+            expect_version: Some(expect_version),
+            title: TitleChange::Set(Some(format!("for {expect_version}"))),
+            ..ConversationUpdate::at(NOW)
+        };
+        let updated = chat
+            .store
+            .update_conversation(&chat.owner, &chat.id, update);
+        updated.await
+    };
+    assert_eq!(update(1).await.unwrap().version, 2);
+    assert!(matches!(
+        update(1).await.unwrap_err(),
+        Error::VersionConflict {
+            expected: 1,
+            actual: 2,
+            ..
+        }
+    ));
+    let record = chat
+        .store
+        .conversation(&chat.owner, &chat.id)
+        .await
+        .unwrap();
+    assert_eq!(record.title.as_deref(), Some("for 1"));
+}
+
+pub(super) async fn an_append_makes_it_recent(store: Tested) {
+    let old = Chat::start_as(Arc::clone(&store), "ada", "old").await;
+    let new = Chat::start_as(store, "ada", "new").await;
+    let request = AppendRequest::new(Chat::at_tip("main"), vec![item("a")], NOW + 5);
+    old.append(request).await.unwrap();
+    let list = ListConversations::default();
+    let page = new.store.conversations(&new.owner, list).await.unwrap();
+    let first = &page.conversations[0];
+    assert_eq!((first.id.as_str(), first.updated_ms), ("old", NOW + 5));
+    assert_eq!((first.nodes, first.messages), (1, 1));
+}
+
+pub(super) async fn deletion_takes_everything(store: Tested) {
+    let gone = Chat::start_as(Arc::clone(&store), "ada", "gone").await;
+    let kept = Chat::start_as(store, "ada", "kept").await;
+    gone.say("main", &["a", "b"]).await;
+    kept.say("main", &["a"]).await;
+    gone.store
+        .delete_conversation(&gone.owner, &gone.id)
+        .await
+        .unwrap();
+    super::owners::everything_is_not_found(&gone).await;
+    let again = gone.store.delete_conversation(&gone.owner, &gone.id).await;
+    assert!(matches!(again.unwrap_err(), Error::NotFound { .. }));
+    kept.expect("main", &["a"]).await;
+    let list = kept
+        .store
+        .conversations(&kept.owner, ListConversations::default());
+    assert_eq!(list.await.unwrap().conversations.len(), 1);
+}
+
+pub(super) async fn a_deleted_id_starts_afresh(store: Tested) {
+    let chat = Chat::start(store).await;
+    chat.say("main", &["a", "b"]).await;
+    chat.store
+        .delete_conversation(&chat.owner, &chat.id)
+        .await
+        .unwrap();
+    let chat = Chat::start(chat.store).await;
+    chat.expect("main", &[]).await;
+    chat.say("main", &["b"]).await;
+    chat.expect("main", &["b"]).await;
+    let events = chat
+        .store
+        .events(&chat.owner, &chat.id, 0, 100)
+        .await
+        .unwrap();
+    assert_eq!(
+        events.iter().map(|event| event.seq).collect::<Vec<_>>(),
+        [1, 2]
+    );
+}

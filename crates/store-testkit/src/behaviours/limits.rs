@@ -1,0 +1,159 @@
+//! Limits: exactly at one is allowed, one more is an error that names it.
+
+use std::sync::Arc;
+
+use contexture_ir::{ConversationId, Raw};
+use contexture_store::Expected;
+use contexture_store::{
+    AppendRequest, ConversationUpdate, Error, KeyScope, Metadata, MetadataChange, NewConversation,
+    PutEntry, StateChange, StateKey, StatePatch, Store, TitleChange,
+};
+
+use crate::chat::{Chat, NOW, item, raw};
+
+type Tested = Arc<dyn Store>;
+
+fn expect_limit<T: std::fmt::Debug>(result: Result<T, Error>, name: &str) {
+    match result.unwrap_err() {
+        Error::Limit { limit, max, actual } => {
+            assert_eq!(limit, name);
+            assert!(actual > max, "{name}: {actual} of {max}");
+        }
+        other => panic!("{name}: {other}"),
+    }
+}
+
+fn with_patch(word: &str, patch: StatePatch) -> AppendRequest {
+    AppendRequest {
+        patch,
+        ..AppendRequest::new(Chat::at_tip("main"), vec![item(word)], NOW)
+    }
+}
+
+fn key(n: usize) -> StateKey {
+    StateKey::new(format!("k{n}")).unwrap()
+}
+
+pub(super) async fn every_limit_has_a_name(store: Tested) {
+    let chat = Chat::start(store).await;
+    let limits = chat.store.limits().clone();
+    appends(&chat).await;
+
+    let text = "x".repeat(limits.title_bytes + 1);
+    let title = |text: &str| ConversationUpdate {
+        title: TitleChange::Set(Some(text.to_owned())),
+        ..ConversationUpdate::at(NOW)
+    };
+    let update = async |update| {
+        chat.store
+            .update_conversation(&chat.owner, &chat.id, update)
+            .await
+    };
+    update(title(&text[1..])).await.unwrap();
+    expect_limit(update(title(&text)).await, "title_bytes");
+    let keys =
+        |count: usize| -> Metadata { (0..count).map(|n| (n.to_string(), Raw::null())).collect() };
+    let metadata = |metadata| ConversationUpdate {
+        metadata: MetadataChange::Replace(metadata),
+        ..ConversationUpdate::at(NOW)
+    };
+    update(metadata(keys(limits.metadata_keys))).await.unwrap();
+    expect_limit(
+        update(metadata(keys(limits.metadata_keys + 1))).await,
+        "metadata_keys",
+    );
+    let long = Metadata::from([(
+        "k".to_owned(),
+        Raw::string(&"x".repeat(limits.metadata_bytes)),
+    )]);
+    expect_limit(update(metadata(long.clone())).await, "metadata_bytes");
+    let new = NewConversation {
+        metadata: long,
+        ..NewConversation::new(ConversationId::new("new").unwrap(), NOW)
+    };
+    let made = chat.store.create_conversation(&chat.owner, new).await;
+    expect_limit(made, "metadata_bytes");
+
+    let blob = vec![0; limits.blob_bytes + 1].into();
+    expect_limit(
+        chat.store.put_blob(&chat.owner, &chat.id, blob).await,
+        "blob_bytes",
+    );
+    let entry = PutEntry {
+        key: "k".to_owned(),
+        value: Some(vec![0; limits.entry_bytes + 1].into()),
+        expect: Expected::Any,
+        at_ms: NOW,
+    };
+    let put = chat
+        .store
+        .put_entry(&chat.owner, &KeyScope::Owner, entry)
+        .await;
+    expect_limit(put, "entry_bytes");
+    for bad in [String::new(), "k".repeat(256)] {
+        let entry = PutEntry {
+            key: bad,
+            value: None,
+            expect: Expected::Any,
+            at_ms: NOW,
+        };
+        let put = chat
+            .store
+            .put_entry(&chat.owner, &KeyScope::Owner, entry)
+            .await;
+        assert!(matches!(
+            put.unwrap_err(),
+            Error::Invalid { what: "key", .. }
+        ));
+    }
+}
+
+async fn appends(chat: &Chat) {
+    let limits = chat.store.limits().clone();
+    let text = "x".repeat(limits.item_bytes + 1);
+    chat.tip("main", vec![raw("just", &text[1..])])
+        .await
+        .unwrap();
+    expect_limit(
+        chat.tip("main", vec![raw("over", &text)]).await,
+        "item_bytes",
+    );
+    let many = |count: usize| (0..count).map(|n| item(&n.to_string())).collect::<Vec<_>>();
+    expect_limit(
+        chat.tip("main", many(limits.append_items + 1)).await,
+        "append_items",
+    );
+    chat.tip("main", many(limits.append_items)).await.unwrap();
+    let heavy = (0..=limits.append_bytes / limits.item_bytes)
+        .map(|n| raw(&format!("heavy {n}"), &text[1..]))
+        .collect();
+    expect_limit(chat.tip("main", heavy).await, "append_bytes");
+
+    let value = vec![0_u8; limits.state_value_bytes + 1];
+    let over = StatePatch::put(key(0), 1, value.clone());
+    expect_limit(
+        chat.append(with_patch("x", over)).await,
+        "state_value_bytes",
+    );
+    let just = StatePatch::put(key(0), 1, &value[1..]);
+    chat.append(with_patch("x", just)).await.unwrap();
+    let changes = |count: usize| StatePatch {
+        changes: (0..count)
+            .map(|n| StateChange::put(key(n), 1, *b"v"))
+            .collect(),
+        from: 0,
+    };
+    let over = changes(limits.state_keys + 1);
+    expect_limit(chat.append(with_patch("y", over)).await, "state_keys");
+    chat.append(with_patch("y", changes(limits.state_keys)))
+        .await
+        .unwrap();
+    let one_more = StatePatch::put(StateKey::new("more").unwrap(), 1, *b"v");
+    expect_limit(chat.append(with_patch("z", one_more)).await, "state_keys");
+    let record = chat
+        .store
+        .conversation(&chat.owner, &chat.id)
+        .await
+        .unwrap();
+    assert_eq!(record.nodes, 3 + limits.append_items as u64);
+}

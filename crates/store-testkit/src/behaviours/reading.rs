@@ -1,0 +1,285 @@
+//! Paths, nodes, counters, and what is computed from them.
+
+use std::sync::Arc;
+
+use contexture_ir::{Audience, MessageId, NodeId, Role};
+use contexture_store::{
+    Activation, At, Error, NewItem, NodeKind, NodeQuery, ReadRequest, Span, Store, Thing,
+    divergence, graph,
+};
+
+use crate::chat::{Chat, item, node, on, said};
+
+type Tested = Arc<dyn Store>;
+
+pub(super) async fn parts_and_pages(store: Tested) {
+    let chat = Chat::start(store).await;
+    chat.say("main", &["1", "2", "3"]).await;
+    chat.rewind("main", "2", Activation::Keep).await;
+    chat.say("main-v2", &["4", "5", "6"]).await;
+    let words = ["1", "2", "4", "5", "6"];
+    for (span, limit, from, to, next) in [
+        (Span::Whole, None, 1, 5, None),
+        (Span::Last(2), None, 4, 5, None),
+        (Span::Last(4), None, 2, 5, None),
+        (Span::Last(0), None, 1, 0, None),
+        (Span::Last(u64::MAX), None, 1, 5, None),
+        (Span::From(3), None, 3, 5, None),
+        (Span::From(6), None, 1, 0, None),
+        (Span::From(u64::MAX), Some(1), 1, 0, None),
+        (Span::Between(2, 3), None, 2, 3, None),
+        (Span::Between(3, 2), None, 1, 0, None),
+        (Span::Whole, Some(2), 1, 2, Some(3)),
+        (Span::From(3), Some(2), 3, 4, Some(5)),
+        (Span::From(5), Some(2), 5, 5, None),
+        (Span::Whole, Some(0), 1, 0, Some(1)),
+    ] {
+        let request = ReadRequest {
+            at: on("main-v2"),
+            span,
+            limit,
+        };
+        let page = chat.read(request.clone()).await.unwrap();
+        let got: Vec<NodeId> = page.nodes.iter().map(|node| node.id).collect();
+        let wanted: Vec<NodeId> = words[from - 1..to].iter().map(|word| node(word)).collect();
+        assert_eq!((got, page.next), (wanted, next), "{request:?}");
+        assert_eq!((page.head, page.depth), (Some(node("6")), 5));
+        if let Some(first) = page.nodes.first().filter(|first| first.depth > 1) {
+            let before = words[usize::try_from(first.depth).unwrap() - 2];
+            assert_eq!(first.parent, Some(node(before)), "{request:?}");
+        }
+    }
+}
+
+pub(super) async fn a_path_is_constant(store: Tested) {
+    let chat = Chat::start(store).await;
+    chat.say("main", &["a", "b"]).await;
+    let before = chat.path(At::Node(node("b"))).await;
+    chat.say("main", &["c"]).await;
+    chat.rewind("main", "a", Activation::Activate).await;
+    chat.say("main-v2", &["d"]).await;
+    assert_eq!(chat.path(At::Node(node("b"))).await, before);
+}
+
+pub(super) async fn single_nodes(store: Tested) {
+    let chat = Chat::start(store).await;
+    chat.say("main", &["a", "b", "c"]).await;
+    let path = chat.path(on("main")).await;
+    for wanted in &path {
+        let query = NodeQuery::Id(wanted.id);
+        let got = chat
+            .store
+            .nodes(&chat.owner, &chat.id, query)
+            .await
+            .unwrap();
+        assert_eq!(got, [Arc::clone(wanted)]);
+    }
+}
+
+pub(super) async fn prefixes(store: Tested) {
+    let chat = Chat::start(store).await;
+    let id = |hex: &str| format!("{hex:0<32}").parse::<NodeId>().unwrap();
+    let items = ["abcd1", "abcd2", "abce", "ffffffff"].map(|hex| NewItem {
+        id: id(hex),
+        ..item(hex)
+    });
+    chat.tip("main", items.to_vec()).await.unwrap();
+    let find = async |prefix: &str| {
+        let query = NodeQuery::Prefix(prefix.to_owned());
+        let found = chat.store.nodes(&chat.owner, &chat.id, query).await?;
+        Ok::<_, Error>(found[0].id)
+    };
+    assert_eq!(find("abce").await.unwrap(), id("abce"));
+    assert_eq!(find("ABCD2").await.unwrap(), id("abcd2"));
+    assert_eq!(find("ffff").await.unwrap(), id("ffffffff"));
+    assert_eq!(find(&id("abce").to_string()).await.unwrap(), id("abce"));
+    match find("abcd").await.unwrap_err() {
+        Error::Ambiguous { candidates, .. } => {
+            let wanted = ["abcd1", "abcd2"].map(|hex| id(hex).to_string());
+            assert_eq!(candidates, wanted);
+        }
+        other => panic!("{other}"),
+    }
+    assert!(matches!(
+        find("abc0").await.unwrap_err(),
+        Error::NotFound { .. }
+    ));
+    for bad in ["", "abc", "nothex", "%%%%", &"a".repeat(33), "ab'cd"] {
+        let error = find(bad).await.unwrap_err();
+        assert!(matches!(error, Error::Invalid { .. }), "{bad}: {error}");
+    }
+}
+
+fn of(message: &str, role: Role, word: &str) -> NewItem {
+    NewItem {
+        message_id: Some(MessageId::new(message).unwrap()),
+        ..said(role, word)
+    }
+}
+
+pub(super) async fn messages(store: Tested) {
+    let chat = Chat::start(store).await;
+    let answer = |word| of("answer \u{202e}'", Role::Assistant, word);
+    chat.say("main", &["question"]).await;
+    chat.tip("main", vec![answer("1"), answer("2")])
+        .await
+        .unwrap();
+    chat.rewind("main", "question", Activation::Keep).await;
+    chat.tip("main-v2", vec![answer("other")]).await.unwrap();
+    let find = async |message: &str| {
+        let query = NodeQuery::Message(MessageId::new(message).unwrap());
+        let found = chat.store.nodes(&chat.owner, &chat.id, query).await?;
+        Ok::<_, Error>(
+            found
+                .iter()
+                .map(|node| (node.depth, node.id))
+                .collect::<Vec<_>>(),
+        )
+    };
+    let mut wanted = vec![(2, node("1")), (2, node("other")), (3, node("2"))];
+    wanted.sort();
+    assert_eq!(find("answer \u{202e}'").await.unwrap(), wanted);
+    // A node that names no message is its own; one that names one is not.
+    let own = node("question").to_string();
+    assert_eq!(find(&own).await.unwrap(), [(1, node("question"))]);
+    for unknown in ["never", &node("1").to_string(), &node("never").to_string()] {
+        let error = find(unknown).await.unwrap_err();
+        assert!(matches!(
+            error,
+            Error::NotFound {
+                what: Thing::Message,
+                ..
+            }
+        ));
+    }
+}
+
+/// Appends the items one by one, and again all at once in another conversation, and checks the
+/// counters after each.
+async fn expect_counters(store: Tested, items: &[(NewItem, u64, u64)]) {
+    let single = Chat::start_as(Arc::clone(&store), "ada", "single").await;
+    let batch = Chat::start_as(store, "ada", "batch").await;
+    for (item, messages, turns) in items {
+        let done = single.tip("main", vec![item.clone()]).await.unwrap();
+        assert_eq!(
+            (done.messages, done.turns),
+            (*messages, *turns),
+            "{}",
+            item.json
+        );
+    }
+    let all = items.iter().map(|(item, ..)| item.clone()).collect();
+    batch.tip("main", all).await.unwrap();
+    for chat in [single, batch] {
+        let path = chat.path(on("main")).await;
+        let got: Vec<_> = path
+            .iter()
+            .map(|node| (node.messages, node.turns))
+            .collect();
+        let wanted: Vec<_> = items.iter().map(|(_, m, t)| (*m, *t)).collect();
+        assert_eq!(got, wanted);
+        let shown = chat.branch("main").await;
+        assert_eq!((shown.messages, shown.turns), *wanted.last().unwrap());
+    }
+}
+
+pub(super) async fn counters_count_messages_and_turns(store: Tested) {
+    let items = [
+        (of("u1", Role::User, "hello"), 1, 1),
+        (of("a1", Role::Assistant, "thinking"), 2, 1),
+        (of("a1", Role::Assistant, "answer"), 2, 1),
+        (of("u2", Role::User, "more"), 3, 2),
+        (of("u2", Role::User, "and more"), 3, 2),
+        (item("by itself"), 4, 3),
+        (item("again by itself"), 5, 4),
+        // Belongs to a message that stands further up.
+        (of("a1", Role::Assistant, "correction"), 5, 4),
+    ];
+    expect_counters(store, &items).await;
+}
+
+pub(super) async fn hidden_nodes_are_not_counted(store: Tested) {
+    let hidden = |item| NewItem {
+        audience: Audience::NONE,
+        kind: NodeKind::Extension,
+        ..item
+    };
+    let items = [
+        (hidden(item("state")), 0, 0),
+        (item("hello"), 1, 1),
+        (hidden(of("a1", Role::User, "prepared")), 1, 1),
+        (of("a1", Role::User, "shown"), 2, 2),
+        (hidden(item("state again")), 2, 2),
+    ];
+    expect_counters(store, &items).await;
+}
+
+pub(super) async fn compactions_are_remembered(store: Tested) {
+    let chat = Chat::start(store).await;
+    let compaction = NewItem {
+        kind: NodeKind::Compaction,
+        ..item("summary")
+    };
+    chat.say("main", &["a", "b"]).await;
+    assert_eq!(chat.branch("main").await.compacted, 0);
+    chat.tip("main", vec![compaction, item("c")]).await.unwrap();
+    chat.say("main", &["d"]).await;
+    assert_eq!(chat.branch("main").await.compacted, 3);
+    for (base, name, compacted) in [
+        ("b", "main-v2", 0),
+        ("summary", "main-v3", 3),
+        ("d", "main-v4", 3),
+    ] {
+        assert_eq!(chat.rewind("main", base, Activation::Keep).await, name);
+        assert_eq!(chat.branch(name).await.compacted, compacted);
+    }
+}
+
+pub(super) async fn paths_part_where_they_forked(store: Tested) {
+    let chat = Chat::start(store).await;
+    chat.say("main", &["a", "b", "c", "d", "e"]).await;
+    chat.rewind("main", "c", Activation::Keep).await;
+    chat.say("main-v2", &["x"]).await;
+    let new = crate::chat::new_branch(
+        None,
+        contexture_store::BranchLabel::Named(crate::chat::branch("apart")),
+        Activation::Keep,
+    );
+    chat.change(contexture_store::RefChange::CreateBranch(new))
+        .await
+        .unwrap();
+    let part = async |left: At, right: At| {
+        let found = divergence(&*chat.store, &chat.owner, &chat.id, left, right)
+            .await
+            .unwrap();
+        (found.ancestor, found.shared, found.left, found.right)
+    };
+    let c = Some(node("c"));
+    assert_eq!(part(on("main"), on("main-v2")).await, (c, 3, 2, 1));
+    assert_eq!(part(on("main-v2"), on("main")).await, (c, 3, 1, 2));
+    assert_eq!(part(on("main"), At::Node(node("c"))).await, (c, 3, 2, 0));
+    assert_eq!(
+        part(on("main"), on("main")).await,
+        (Some(node("e")), 5, 0, 0)
+    );
+    assert_eq!(part(on("main"), on("apart")).await, (None, 0, 5, 0));
+    chat.say("apart", &["z"]).await;
+    assert_eq!(part(on("main"), on("apart")).await, (None, 0, 5, 1));
+}
+
+pub(super) async fn the_graph_has_each_node_once(store: Tested) {
+    let chat = Chat::start(store).await;
+    let words: Vec<String> = (0..600).map(|n| n.to_string()).collect();
+    let all: Vec<&str> = words.iter().map(String::as_str).collect();
+    chat.say("main", &all).await;
+    chat.rewind("main", "300", Activation::Keep).await;
+    chat.say("main-v2", &["x", "y"]).await;
+    let graph = graph(&*chat.store, &chat.owner, &chat.id).await.unwrap();
+    assert_eq!(graph.nodes.len(), 602);
+    assert_eq!(graph.refs.branches.len(), 2);
+    let mut seen = std::collections::BTreeSet::new();
+    for node in &graph.nodes {
+        assert!(node.parent.is_none_or(|parent| seen.contains(&parent)));
+        assert!(seen.insert(node.id));
+    }
+}

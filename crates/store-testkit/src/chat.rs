@@ -1,0 +1,201 @@
+//! A conversation under test.
+
+use std::sync::Arc;
+
+use contexture_ir::{BranchName, ConversationId, Item, Message, NodeId, Owner, Role};
+use contexture_store::{
+    Activation, AppendAt, AppendRequest, Appended, At, Branch, BranchLabel, Error, NewBranch,
+    NewConversation, NewItem, Node, ReadRequest, RefChange, RefChanged, StateRequest, Store,
+};
+
+/// A conversation under test: the store, its owner and id, and short words for what tests do.
+#[derive(Clone, Debug)]
+pub struct Chat {
+    /// The store.
+    pub store: Arc<dyn Store>,
+    /// Whose it is.
+    pub owner: Owner,
+    /// Its id.
+    pub id: ConversationId,
+}
+
+/// The time at which everything happens, unless it matters.
+pub const NOW: i64 = 1_700_000_000_000;
+
+/// A node id made from a word.
+#[must_use]
+pub fn node(word: &str) -> NodeId {
+    NodeId::derive("testkit", &[word.as_bytes()])
+}
+
+/// A user message that says `word`; its id is made from the word.
+#[must_use]
+pub fn item(word: &str) -> NewItem {
+    said(Role::User, word)
+}
+
+/// A message that says `word`; its id is made from the word.
+#[must_use]
+pub fn said(role: Role, word: &str) -> NewItem {
+    let item = Item::Message(Message::text(role, word));
+    NewItem::new(node(word), &item, item.to_json(), NOW)
+}
+
+/// A user message with this JSON.
+#[must_use]
+pub fn raw(word: &str, json: &str) -> NewItem {
+    NewItem {
+        json: json.into(),
+        ..item(word)
+    }
+}
+
+/// A branch name.
+#[must_use]
+pub fn branch(name: &str) -> BranchName {
+    BranchName::new(name).unwrap()
+}
+
+/// The end of a branch.
+#[must_use]
+pub fn on(name: &str) -> At {
+    At::Branch(branch(name))
+}
+
+/// A new branch.
+#[must_use]
+pub fn new_branch(base: Option<&str>, label: BranchLabel, activate: Activation) -> NewBranch {
+    NewBranch {
+        base: base.map(node),
+        label,
+        activate,
+    }
+}
+
+impl Chat {
+    /// A new conversation `chat` of the owner `ada`.
+    pub async fn start(store: Arc<dyn Store>) -> Self {
+        Self::start_as(store, "ada", "chat").await
+    }
+
+    /// A new conversation.
+    pub async fn start_as(store: Arc<dyn Store>, owner: &str, id: &str) -> Self {
+        let chat = Self {
+            store,
+            owner: Owner::new(owner).unwrap(),
+            id: ConversationId::new(id).unwrap(),
+        };
+        let new = NewConversation::new(chat.id.clone(), NOW);
+        chat.store
+            .create_conversation(&chat.owner, new)
+            .await
+            .unwrap();
+        chat
+    }
+
+    /// Appends.
+    pub async fn append(&self, request: AppendRequest) -> Result<Appended, Error> {
+        self.store.append(&self.owner, &self.id, request).await
+    }
+
+    /// Appends items at the tip of a branch.
+    pub async fn tip(&self, name: &str, items: Vec<NewItem>) -> Result<Appended, Error> {
+        self.append(AppendRequest::new(Self::at_tip(name), items, NOW))
+            .await
+    }
+
+    /// Appends one user message per word at the tip of a branch, all at once.
+    pub async fn say(&self, name: &str, words: &[&str]) -> Appended {
+        let items = words.iter().map(|word| item(word)).collect();
+        self.tip(name, items).await.unwrap()
+    }
+
+    /// The tip of a branch.
+    #[must_use]
+    pub fn at_tip(name: &str) -> AppendAt {
+        AppendAt::Tip {
+            branch: branch(name),
+        }
+    }
+
+    /// A head of a branch.
+    #[must_use]
+    pub fn at_head(name: &str, head: Option<&str>) -> AppendAt {
+        AppendAt::Head {
+            branch: branch(name),
+            head: head.map(node),
+        }
+    }
+
+    /// The nodes of a path.
+    pub async fn path(&self, at: At) -> Vec<Arc<Node>> {
+        let page = self.read(ReadRequest::whole(at)).await.unwrap();
+        assert_eq!(page.next, None);
+        assert_eq!(page.depth, page.nodes.len() as u64);
+        page.nodes
+    }
+
+    /// Reads.
+    pub async fn read(&self, request: ReadRequest) -> Result<contexture_store::Page, Error> {
+        self.store.read(&self.owner, &self.id, request).await
+    }
+
+    /// Checks that a branch's path consists of the nodes made from these words.
+    pub async fn expect(&self, name: &str, words: &[&str]) {
+        let path = self.path(on(name)).await;
+        let got: Vec<NodeId> = path.iter().map(|node| node.id).collect();
+        let wanted: Vec<NodeId> = words.iter().map(|word| node(word)).collect();
+        assert_eq!(got, wanted, "{name} should be {words:?}");
+        let mut parent = None;
+        for (depth, node) in (1..).zip(&path) {
+            assert_eq!((node.depth, node.parent), (depth, parent), "{name}");
+            parent = Some(node.id);
+        }
+        let shown = self.branch(name).await;
+        assert_eq!((shown.head, shown.nodes), (parent, words.len() as u64));
+    }
+
+    /// A branch's record.
+    pub async fn branch(&self, name: &str) -> Branch {
+        let refs = self.store.refs(&self.owner, &self.id).await.unwrap();
+        refs.branch(&branch(name)).unwrap().clone()
+    }
+
+    /// All branches' names, in order of creation.
+    pub async fn branches(&self) -> Vec<String> {
+        let refs = self.store.refs(&self.owner, &self.id).await.unwrap();
+        let names = refs.branches.iter();
+        names.map(|branch| branch.name.to_string()).collect()
+    }
+
+    /// Changes a name.
+    pub async fn change(&self, change: RefChange) -> Result<RefChanged, Error> {
+        self.store
+            .change_ref(&self.owner, &self.id, change, NOW)
+            .await
+    }
+
+    /// Makes an automatically named branch at `word` and says its name.
+    pub async fn rewind(&self, from: &str, word: &str, activate: Activation) -> String {
+        let label = BranchLabel::After(branch(from));
+        let new = new_branch(Some(word), label, activate);
+        match self.change(RefChange::CreateBranch(new)).await.unwrap() {
+            RefChanged::Branch(branch) => branch.name.to_string(),
+            other => panic!("a branch was asked for: {other:?}"),
+        }
+    }
+
+    /// The state of a path's end as text.
+    pub async fn state(&self, at: At) -> Vec<(String, u32, String)> {
+        let request = StateRequest::all(at);
+        let state = self.store.state(&self.owner, &self.id, request);
+        let state = state.await.unwrap();
+        let root = state.root.iter();
+        root.map(|(key, entry)| {
+            let value = state.value(key).unwrap();
+            let text = String::from_utf8_lossy(value).into_owned();
+            (key.to_string(), entry.version, text)
+        })
+        .collect()
+    }
+}
