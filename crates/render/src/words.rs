@@ -94,7 +94,18 @@ fn apply(word: &str, rule: &Rule) -> Option<String> {
 fn match_end<'a>(word: &'a str, pattern: &str) -> Option<&'a str> {
     let mut rest = word;
     let mut pattern = pattern;
-    while !pattern.is_empty() {
+    while let Some(last) = pattern.as_bytes().last() {
+        // Nearly every step is a plain letter, and nearly every one of these fails.
+        if last.is_ascii_lowercase() && !pattern.ends_with("\\b") {
+            if rest.as_bytes().last()?.to_ascii_lowercase() != *last {
+                return None;
+            }
+            (rest, pattern) = (
+                rest.get(..rest.len() - 1)?,
+                pattern.get(..pattern.len() - 1)?,
+            );
+            continue;
+        }
         if pattern == "^" {
             return rest.is_empty().then_some(rest);
         }

@@ -1,5 +1,10 @@
 //! The vocabulary, read and written.
 
-#![expect(clippy::unwrap_used, clippy::panic, reason = "a failed unwrap is the failed test")]
+#![expect(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "a failed unwrap is the failed test"
+)]
 
+mod fragments;
 mod items;

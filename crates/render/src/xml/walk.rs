@@ -108,9 +108,14 @@ impl<'s, S: Sink> Walk<'s, S> {
                 self.sink.leaf(name, &self.number, depth);
             }
             FragmentData::Array(items) => {
-                let item_name = self.singular(name);
                 self.sink.open(name, depth);
-                self.items(&item_name, items, grouped, depth + 1);
+                if items.iter().all(FragmentData::is_fragment) {
+                    // They have names of their own, and a singular costs more than a leaf.
+                    self.items(name, items, grouped, depth + 1);
+                } else {
+                    let item_name = self.singular(name);
+                    self.items(&item_name, items, grouped, depth + 1);
+                }
                 self.sink.close(name, depth);
             }
             FragmentData::Object(entries) => {
