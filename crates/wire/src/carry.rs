@@ -31,7 +31,10 @@ pub(crate) fn native_key(key: &str) -> Option<&str> {
 /// Native fields as they are kept.
 pub(crate) fn keep(fields: Extra) -> Extra {
     if fields.iter().any(|(key, _)| key.starts_with('~')) {
-        fields.iter().map(|(k, v)| (kept_key(k), v.clone())).collect()
+        fields
+            .iter()
+            .map(|(k, v)| (kept_key(k), v.clone()))
+            .collect()
     } else {
         fields
     }
@@ -83,9 +86,21 @@ pub(crate) fn tell_foreign_as(
         if !speaks(value) {
             return;
         }
-        let what = if OPAQUE.contains(&key) { LossKind::Opaque } else { what };
-        let place = if path.is_empty() { key.to_owned() } else { format!("{path}.{key}") };
-        losses.push(place, what, format!("{format} has no place for this field of {whose}"));
+        let what = if OPAQUE.contains(&key) {
+            LossKind::Opaque
+        } else {
+            what
+        };
+        let place = if path.is_empty() {
+            key.to_owned()
+        } else {
+            format!("{path}.{key}")
+        };
+        losses.push(
+            place,
+            what,
+            format!("{format} has no place for this field of {whose}"),
+        );
     };
     for (key, value) in extra.own() {
         tell(key, value, "the item");

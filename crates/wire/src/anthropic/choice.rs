@@ -3,7 +3,7 @@
 use contexture_ir::{Error, Fields, RequestOptions, ToolChoice, quote};
 use serde_json::value::RawValue;
 
-use super::FORMAT;
+use super::words::FORMAT;
 use crate::json::Object;
 use crate::loss::{LossKind, Losses};
 
@@ -23,7 +23,10 @@ pub(super) fn read(value: &RawValue, options: &mut RequestOptions) -> Result<(),
     options.parallel_tool_calls = parallel.map(|disabled| !disabled);
     options.tool_choice = Some(match choice {
         Some(choice) if fields.is_empty() => choice,
-        _ => ToolChoice::Other { format: FORMAT.to_owned(), raw: value.into() },
+        _ => ToolChoice::Other {
+            format: FORMAT.to_owned(),
+            raw: value.into(),
+        },
     });
     Ok(())
 }
@@ -40,7 +43,11 @@ pub(super) fn write(
             return Some(raw.get().to_owned());
         }
         Some(ToolChoice::Other { format, .. }) => {
-            losses.push("options.tool_choice", LossKind::Tool, format!("a choice of {format}"));
+            losses.push(
+                "options.tool_choice",
+                LossKind::Tool,
+                format!("a choice of {format}"),
+            );
             ("auto", None)
         }
         // Without a choice only a ban on parallel calls must be said, and only where there are tools.

@@ -7,15 +7,23 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use contexture_ir::{Extra, FilePart, ImagePart, quote};
 
-use super::FORMAT;
+use super::words::FORMAT;
 use crate::json::Object;
 use crate::loss::{LossKind, Losses};
 use crate::media::DataUrl;
 
 /// An image block; `None`, with a loss, if the provider would refuse it.
 pub(super) fn image(part: &ImagePart, path: &str, losses: &mut Losses) -> Option<String> {
-    if part.detail.as_deref().is_some_and(|detail| detail != "auto") {
-        losses.push(format!("{path}.detail"), LossKind::Field, "pictures have one level of detail");
+    if part
+        .detail
+        .as_deref()
+        .is_some_and(|detail| detail != "auto")
+    {
+        losses.push(
+            format!("{path}.detail"),
+            LossKind::Field,
+            "pictures have one level of detail",
+        );
     }
     let wire = part.extra.wire(FORMAT);
     let source = match wire.get("source") {
@@ -30,9 +38,20 @@ pub(super) fn file(part: &FilePart, path: &str, losses: &mut Losses) -> Option<S
     let wire = part.extra.wire(FORMAT);
     let title = part.filename.as_deref().filter(|name| !name.is_empty());
     if let Some(source) = wire.get("source") {
-        return block("document", Ok(source.get().to_owned()), &wire, title, path, losses);
+        return block(
+            "document",
+            Ok(source.get().to_owned()),
+            &wire,
+            title,
+            path,
+            losses,
+        );
     }
-    let stated = part.file_data.as_deref().and_then(DataUrl::parse).map(|url| url.media_type);
+    let stated = part
+        .file_data
+        .as_deref()
+        .and_then(DataUrl::parse)
+        .map(|url| url.media_type);
     let media_type = stated.or(part.media_type.as_deref()).unwrap_or_default();
     if media_type.starts_with("image/") {
         let picture = ImagePart {
@@ -58,7 +77,9 @@ fn block(
         Ok(source) => {
             let mut object = Object::new();
             object.string("type", kind).raw("source", &source);
-            object.maybe("title", title.map(quote).as_deref()).carried(wire);
+            object
+                .maybe("title", title.map(quote).as_deref())
+                .carried(wire);
             Some(object.finish())
         }
         Err(why) => {
@@ -72,7 +93,10 @@ fn image_source(part: &ImagePart) -> Result<String, String> {
     if let Some(id) = &part.file_id {
         return file_source(id);
     }
-    let url = part.image_url.as_deref().ok_or("the picture has neither bytes nor an address")?;
+    let url = part
+        .image_url
+        .as_deref()
+        .ok_or("the picture has neither bytes nor an address")?;
     match DataUrl::parse(url) {
         Some(data) => match data.media_type {
             "image/jpeg" | "image/png" | "image/gif" | "image/webp" => Ok(base64_source(data)),
@@ -98,10 +122,15 @@ fn document_source(
         }
         return text_source(data, path, losses);
     }
-    let url = part.file_url.as_deref().ok_or("the file has neither bytes nor an address")?;
+    let url = part
+        .file_url
+        .as_deref()
+        .ok_or("the file has neither bytes nor an address")?;
     match media_type {
         "" | "application/pdf" => url_source(url),
-        other => Err(format!("files of type `{other}` are not accepted by address")),
+        other => Err(format!(
+            "files of type `{other}` are not accepted by address"
+        )),
     }
 }
 
@@ -111,14 +140,19 @@ fn text_source(data: DataUrl<'_>, path: &str, losses: &mut Losses) -> Result<Str
     if !is_textual(essence) {
         return Err(format!("files of type `{essence}` are not accepted"));
     }
-    let bytes = STANDARD.decode(data.base64).map_err(|_| "the file's bytes are not base64")?;
+    let bytes = STANDARD
+        .decode(data.base64)
+        .map_err(|_| "the file's bytes are not base64")?;
     let text = String::from_utf8(bytes).map_err(|_| "the file's text is not UTF-8")?;
     if data.media_type != "text/plain" {
         let why = format!("`{}` is written as plain text", data.media_type);
         losses.push(format!("{path}.media_type"), LossKind::Value, why);
     }
     let mut source = Object::new();
-    source.string("type", "text").string("media_type", "text/plain").string("data", &text);
+    source
+        .string("type", "text")
+        .string("media_type", "text/plain")
+        .string("data", &text);
     Ok(source.finish())
 }
 
@@ -128,14 +162,21 @@ fn is_textual(essence: &str) -> bool {
         || essence.ends_with("+xml")
         || matches!(
             essence,
-            "application/json" | "application/xml" | "application/yaml" | "application/x-yaml"
-                | "application/javascript" | "application/toml" | "application/x-ndjson"
+            "application/json"
+                | "application/xml"
+                | "application/yaml"
+                | "application/x-yaml"
+                | "application/javascript"
+                | "application/toml"
+                | "application/x-ndjson"
         )
 }
 
 fn base64_source(data: DataUrl<'_>) -> String {
     let mut source = Object::new();
-    source.string("type", "base64").string("media_type", data.media_type);
+    source
+        .string("type", "base64")
+        .string("media_type", data.media_type);
     source.string("data", data.base64);
     source.finish()
 }

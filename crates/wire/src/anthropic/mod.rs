@@ -21,39 +21,48 @@ mod request;
 mod response;
 mod source;
 mod tools;
+mod words;
 mod write;
 
 use contexture_ir::{Error, Fields, Transcript};
 use serde_json::value::RawValue;
 
-use crate::document::{Lifted, Lowered};
 use crate::entry::Run;
 use crate::error::WireError;
 use crate::format::{Format, Kind};
-use crate::lower::{Chunk, Dialect, Envelope};
-
-/// The format's name, also the key of its fields in `ctx:wire`.
-const FORMAT: &str = Format::Anthropic.as_str();
-/// What opaque fields of reasoning and compactions are marked with.
-const FAMILY: &str = "anthropic-claude-v1";
-/// Where a message's own unknown fields hang on its first item.
-const MESSAGE: &str = "(message)";
+use crate::{Chunk, Dialect, Envelope, Lifted, Lowered};
 
 pub(crate) fn lift(text: &str) -> Result<Lifted, WireError> {
     let text = text.trim();
     if text.starts_with('[') {
         let messages: &RawValue = serde_json::from_str(text).map_err(|_| shape())?;
         let items = read::messages(messages).map_err(invalid)?;
-        return Ok(lifted(Kind::Messages, Transcript { items, ..Transcript::default() }));
+        return Ok(lifted(
+            Kind::Messages,
+            Transcript {
+                items,
+                ..Transcript::default()
+            },
+        ));
     }
     let fields = Fields::parse(text).map_err(|_| shape())?;
     if fields.get(&["messages"]).is_some() {
-        return Ok(lifted(Kind::Request, request::lift(fields).map_err(invalid)?));
+        return Ok(lifted(
+            Kind::Request,
+            request::lift(fields).map_err(invalid)?,
+        ));
     }
-    let is_message = fields.get(&["type"]).is_none_or(|kind| kind.get() == "\"message\"");
-    let is_answer = fields.get(&["role"]).is_some_and(|role| role.get() == "\"assistant\"");
+    let is_message = fields
+        .get(&["type"])
+        .is_none_or(|kind| kind.get() == "\"message\"");
+    let is_answer = fields
+        .get(&["role"])
+        .is_some_and(|role| role.get() == "\"assistant\"");
     if is_message && is_answer && fields.get(&["content"]).is_some() {
-        return Ok(lifted(Kind::Response, response::lift(fields).map_err(invalid)?));
+        return Ok(lifted(
+            Kind::Response,
+            response::lift(fields).map_err(invalid)?,
+        ));
     }
     Err(shape())
 }
@@ -71,7 +80,11 @@ pub(crate) fn lower_response(transcript: &Transcript) -> Lowered {
 }
 
 fn lifted(kind: Kind, transcript: Transcript) -> Lifted {
-    Lifted { kind, transcript, losses: Vec::new() }
+    Lifted {
+        kind,
+        transcript,
+        losses: Vec::new(),
+    }
 }
 
 fn shape() -> WireError {
@@ -82,5 +95,8 @@ fn shape() -> WireError {
 }
 
 fn invalid(source: Error) -> WireError {
-    WireError::Invalid { format: Format::Anthropic, source }
+    WireError::Invalid {
+        format: Format::Anthropic,
+        source,
+    }
 }

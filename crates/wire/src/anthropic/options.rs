@@ -8,7 +8,8 @@ use contexture_ir::{
 };
 use serde_json::Number;
 
-use super::{FORMAT, choice};
+use super::choice;
+use super::words::FORMAT;
 use crate::json::{Object, array};
 use crate::loss::{LossKind, Losses};
 
@@ -27,8 +28,13 @@ pub(super) fn read(fields: &mut Fields<'_>) -> Result<(RequestOptions, Extra), E
         ..RequestOptions::default()
     };
     let mut kept = Extra::new();
-    if fields.get(&["stop_sequences"]).is_some_and(|stop| stop.get() != "[]") {
-        options.stop = fields.take_as(&["stop_sequences"], "an array of strings")?.unwrap_or_default();
+    if fields
+        .get(&["stop_sequences"])
+        .is_some_and(|stop| stop.get() != "[]")
+    {
+        options.stop = fields
+            .take_as(&["stop_sequences"], "an array of strings")?
+            .unwrap_or_default();
         if options.stop.is_empty() {
             kept.set("stop_sequences", Raw::parse("[]")?);
         }
@@ -53,7 +59,10 @@ pub(super) fn read(fields: &mut Fields<'_>) -> Result<(RequestOptions, Extra), E
         if budget.is_some() {
             options.reasoning.get_or_insert_default().budget_tokens = budget;
         }
-        let spoken = options.reasoning.as_ref().is_some_and(|r| r.effort.is_some());
+        let spoken = options
+            .reasoning
+            .as_ref()
+            .is_some_and(|r| r.effort.is_some());
         if off && !spoken {
             options.reasoning.get_or_insert_default().effort = Some("none".to_owned());
         }
@@ -91,7 +100,11 @@ fn output_config(raw: &Raw) -> (Option<String>, Option<ResponseFormat>, bool) {
             strict: None,
         })
     });
-    (effort, typed.clone(), whole && format.is_some() == typed.is_some())
+    (
+        effort,
+        typed.clone(),
+        whole && format.is_some() == typed.is_some(),
+    )
 }
 
 /// The budget of a `thinking` value, and whether it says not to think.
@@ -126,27 +139,56 @@ pub(super) fn write(
     if let Some(temperature) = &options.temperature {
         object.raw("temperature", &clamped(temperature, losses));
     }
-    object.maybe("top_p", options.top_p.as_ref().map(Number::to_string).as_deref());
+    object.maybe(
+        "top_p",
+        options.top_p.as_ref().map(Number::to_string).as_deref(),
+    );
     stop(&options.stop, object, losses);
-    object.maybe("tool_choice", choice::write(options, tools, losses).as_deref());
+    object.maybe(
+        "tool_choice",
+        choice::write(options, tools, losses).as_deref(),
+    );
     let limit = options.max_output_tokens;
-    object.maybe("thinking", thinking_text(options, kept, limit, losses).as_deref());
-    object.maybe("output_config", output_text(options, kept, losses).as_deref());
-    object.maybe("stream", options.stream.map(|stream| if stream { "true" } else { "false" }));
+    object.maybe(
+        "thinking",
+        thinking_text(options, kept, limit, losses).as_deref(),
+    );
+    object.maybe(
+        "output_config",
+        output_text(options, kept, losses).as_deref(),
+    );
+    object.maybe(
+        "stream",
+        options
+            .stream
+            .map(|stream| if stream { "true" } else { "false" }),
+    );
 }
 
 fn clamped(temperature: &Number, losses: &mut Losses) -> String {
     if temperature.as_f64().is_some_and(|value| value > 1.0) {
-        losses.push("options.temperature", LossKind::Value, "temperatures end at 1");
+        losses.push(
+            "options.temperature",
+            LossKind::Value,
+            "temperatures end at 1",
+        );
         return "1".to_owned();
     }
     temperature.to_string()
 }
 
 fn stop(stop: &[String], object: &mut Object, losses: &mut Losses) {
-    let said: Vec<String> = stop.iter().filter(|s| !s.trim().is_empty()).map(|s| quote(s)).collect();
+    let said: Vec<String> = stop
+        .iter()
+        .filter(|s| !s.trim().is_empty())
+        .map(|s| quote(s))
+        .collect();
     if said.len() < stop.len() {
-        losses.push("options.stop", LossKind::Option, "blank stop sequences are refused");
+        losses.push(
+            "options.stop",
+            LossKind::Option,
+            "blank stop sequences are refused",
+        );
     }
     if !said.is_empty() {
         object.raw("stop_sequences", &array(said));
@@ -187,7 +229,9 @@ fn write_thinking(
         return Some("{\"type\":\"disabled\"}".to_owned());
     }
     let wanted = reasoning.budget_tokens?;
-    let budget = wanted.max(LEAST_BUDGET).min(limit.map_or(u64::MAX, |limit| limit.saturating_sub(1)));
+    let budget = wanted
+        .max(LEAST_BUDGET)
+        .min(limit.map_or(u64::MAX, |limit| limit.saturating_sub(1)));
     if budget < LEAST_BUDGET {
         let why = "thinking needs 1024 tokens below the limit on output";
         losses.push("options.reasoning.budget_tokens", LossKind::Option, why);
@@ -197,11 +241,16 @@ fn write_thinking(
         let why = "a budget for thinking lies between 1024 and the limit on output";
         losses.push("options.reasoning.budget_tokens", LossKind::Value, why);
     }
-    Some(format!("{{\"type\":\"enabled\",\"budget_tokens\":{budget}}}"))
+    Some(format!(
+        "{{\"type\":\"enabled\",\"budget_tokens\":{budget}}}"
+    ))
 }
 
 fn output_text(options: &RequestOptions, kept: &Extra, losses: &mut Losses) -> Option<String> {
-    let effort = options.reasoning.as_ref().and_then(|reasoning| reasoning.effort.as_deref());
+    let effort = options
+        .reasoning
+        .as_ref()
+        .and_then(|reasoning| reasoning.effort.as_deref());
     let effort = effort.filter(|effort| *effort != "none");
     if let Some(raw) = kept.get("output_config") {
         let (own, format, _) = output_config(raw);
@@ -218,7 +267,10 @@ fn output_text(options: &RequestOptions, kept: &Extra, losses: &mut Losses) -> O
         }
         object.string("effort", nearest);
     }
-    object.maybe("format", format_text(options.response_format.as_ref(), losses).as_deref());
+    object.maybe(
+        "format",
+        format_text(options.response_format.as_ref(), losses).as_deref(),
+    );
     (!object.is_empty()).then(|| object.finish())
 }
 
@@ -238,13 +290,20 @@ fn format_text(format: Option<&ResponseFormat>, losses: &mut Losses) -> Option<S
             losses.push(place, LossKind::Option, "answers in JSON need a schema");
             None
         }
-        ResponseFormat::JsonSchema { name, description, schema, strict } => {
+        ResponseFormat::JsonSchema {
+            name,
+            description,
+            schema,
+            strict,
+        } => {
             if name.is_some() || description.is_some() || *strict == Some(false) {
                 let why = "a schema of an answer has no name, description or leniency";
                 losses.push(place, LossKind::Option, why);
             }
             let mut object = Object::new();
-            object.string("type", "json_schema").raw("schema", schema.get());
+            object
+                .string("type", "json_schema")
+                .raw("schema", schema.get());
             Some(object.finish())
         }
     }

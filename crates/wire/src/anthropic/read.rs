@@ -6,7 +6,8 @@ use contexture_ir::{
 };
 use serde_json::value::RawValue;
 
-use super::{FAMILY, FORMAT, MESSAGE, source};
+use super::source;
+use super::words::{FAMILY, FORMAT, MESSAGE};
 use crate::carry::{START, hint, keep};
 use crate::entry::{Side, side};
 use crate::json::Object;
@@ -47,7 +48,11 @@ fn elements(array: &RawValue) -> Result<Vec<&RawValue>, Error> {
 /// A value of the wrong type or an unknown word.
 pub(super) fn unexpected(expected: &'static str, found: &str) -> Error {
     let found = found.chars().take(60).collect();
-    Error::Unexpected { path: String::new(), expected, found }
+    Error::Unexpected {
+        path: String::new(),
+        expected,
+        found,
+    }
 }
 
 fn read_message(
@@ -73,7 +78,9 @@ fn read_message(
         reader.start.set(MESSAGE, Raw::from_value(&rest)?);
     }
     match content {
-        Some(content) => reader.content(content).map_err(|error| error.at("content"))?,
+        Some(content) => reader
+            .content(content)
+            .map_err(|error| error.at("content"))?,
         None => hint(&mut reader.start, "~content", "absent"),
     }
     reader.finish(items);
@@ -93,7 +100,13 @@ struct Reader {
 
 impl Reader {
     fn new(role: Role) -> Self {
-        Self { role, start: Extra::new(), parts: Vec::new(), items: Vec::new(), spoke: false }
+        Self {
+            role,
+            start: Extra::new(),
+            parts: Vec::new(),
+            items: Vec::new(),
+            spoke: false,
+        }
     }
 
     fn content(&mut self, content: &RawValue) -> Result<(), Error> {
@@ -104,9 +117,8 @@ impl Reader {
             self.parts.push(self.text(TextPart::new(text)));
             return Ok(());
         }
-        let blocks: Vec<&RawValue> = serde_json::from_str(content.get()).map_err(|_| {
-            unexpected("a string or an array of content blocks", content.get())
-        })?;
+        let blocks: Vec<&RawValue> = serde_json::from_str(content.get())
+            .map_err(|_| unexpected("a string or an array of content blocks", content.get()))?;
         for (index, block) in blocks.into_iter().enumerate() {
             self.block(block).map_err(|error| error.at_index(index))?;
         }
@@ -154,11 +166,16 @@ impl Reader {
     /// A block kept whole: an item of its own where it stands on the model's side, else a part.
     fn opaque(&mut self, kind: &str, block: &RawValue) {
         let (kind, raw) = opaque(kind, block);
-        let item = Item::Extension(Extension { kind, id: None, raw });
+        let item = Item::Extension(Extension {
+            kind,
+            id: None,
+            raw,
+        });
         if self.role == Role::Assistant && side(&item) == Some(Side::Model) {
             self.item(item);
         } else if let Item::Extension(Extension { kind, raw, .. }) = item {
-            self.parts.push(Part::Extension(ExtensionPart { kind, raw }));
+            self.parts
+                .push(Part::Extension(ExtensionPart { kind, raw }));
         }
     }
 
@@ -260,15 +277,20 @@ fn text(mut fields: Fields<'_>) -> Result<TextPart, Error> {
 fn result_content(content: &RawValue) -> Result<Output, Error> {
     if content.get().starts_with('"') {
         let text = serde_json::from_str(content.get());
-        return text.map(Output::Text).map_err(|_| unexpected("a string", content.get()));
+        return text
+            .map(Output::Text)
+            .map_err(|_| unexpected("a string", content.get()));
     }
     let blocks: Vec<&RawValue> = serde_json::from_str(content.get())
         .map_err(|_| unexpected("a string or an array of content blocks", content.get()))?;
     let part = |(index, block): (usize, &RawValue)| {
         result_part(block).map_err(|error| error.at_index(index))
     };
-    let mut parts: Vec<Part> =
-        blocks.into_iter().enumerate().map(part).collect::<Result<_, _>>()?;
+    let mut parts: Vec<Part> = blocks
+        .into_iter()
+        .enumerate()
+        .map(part)
+        .collect::<Result<_, _>>()?;
     match parts.as_mut_slice() {
         [Part::InputText(only)] if only.extra.is_empty() => {
             Ok(Output::Text(std::mem::take(&mut only.text)))
@@ -335,7 +357,10 @@ fn tool_use(mut fields: Fields<'_>) -> Result<Item, Error> {
 fn compaction(mut fields: Fields<'_>) -> Result<Item, Error> {
     let text = fields.take_string(&["content"])?;
     let mut item = Compaction {
-        summary: text.into_iter().map(|t| Part::SummaryText(TextPart::new(t))).collect(),
+        summary: text
+            .into_iter()
+            .map(|t| Part::SummaryText(TextPart::new(t)))
+            .collect(),
         encrypted_content: fields.take_string(&["encrypted_content"])?,
         format: Some(FAMILY.to_owned()),
         ..Compaction::default()

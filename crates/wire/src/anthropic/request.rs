@@ -2,11 +2,12 @@
 
 use contexture_ir::{Error, Fields, Transcript};
 
-use super::{FORMAT, options, read, tools, write};
+use super::words::FORMAT;
+use super::{options, read, tools, write};
+use crate::Envelope;
 use crate::carry::{keep, tell_foreign_as};
 use crate::json::Object;
 use crate::loss::{LossKind, Losses};
-use crate::lower::Envelope;
 
 pub(super) fn lift(mut fields: Fields<'_>) -> Result<Transcript, Error> {
     let mut transcript = Transcript {
@@ -22,7 +23,9 @@ pub(super) fn lift(mut fields: Fields<'_>) -> Result<Transcript, Error> {
     if let Some(messages) = fields.take_present(&["messages"])? {
         transcript.items = read::messages(messages).map_err(|error| error.at("messages"))?;
     }
-    if fields.get(&["tools"]).is_some_and(|tools| tools.get() != "[]")
+    if fields
+        .get(&["tools"])
+        .is_some_and(|tools| tools.get() != "[]")
         && let Some(value) = fields.take_present(&["tools"])?
     {
         transcript.tools = tools::read(value).map_err(|error| error.at("tools"))?;
@@ -42,14 +45,30 @@ pub(super) fn envelope(request: &Transcript) -> Envelope {
     match &request.model {
         Some(model) => before.string("model", model),
         None => {
-            losses.push("model", LossKind::Value, "the provider demands a model; none is named");
+            losses.push(
+                "model",
+                LossKind::Value,
+                "the provider demands a model; none is named",
+            );
             before.string("model", "")
         }
     };
-    before.maybe("tools", tools::write(&request.tools, &mut losses).as_deref());
-    before.maybe("system", write::system(&request.instructions, &mut losses).as_deref());
+    before.maybe(
+        "tools",
+        tools::write(&request.tools, &mut losses).as_deref(),
+    );
+    before.maybe(
+        "system",
+        write::system(&request.instructions, &mut losses).as_deref(),
+    );
     let mut after = Object::new();
-    options::write(&request.options, &kept, request.tools.len(), &mut after, &mut losses);
+    options::write(
+        &request.options,
+        &kept,
+        request.tools.len(),
+        &mut after,
+        &mut losses,
+    );
     after.carried(&kept);
     tell_foreign_as(&request.extra, FORMAT, "", LossKind::Option, &mut losses);
     let after = match after.members() {

@@ -8,9 +8,10 @@ use contexture_ir::{
 };
 use serde_json::value::RawValue;
 
-use super::{FORMAT, read, write};
+use super::words::FORMAT;
+use super::{read, write};
+use crate::Lowered;
 use crate::carry::{hint, keep, tell_foreign_as};
-use crate::document::Lowered;
 use crate::entry::entries;
 use crate::json::Object;
 use crate::loss::{LossKind, Losses};
@@ -21,7 +22,10 @@ pub(super) fn lift(mut fields: Fields<'_>) -> Result<Transcript, Error> {
         ..Transcript::default()
     };
     let mut kept = Extra::new();
-    let mut info = ResponseInfo { id: fields.take_string(&["id"])?, ..ResponseInfo::default() };
+    let mut info = ResponseInfo {
+        id: fields.take_string(&["id"])?,
+        ..ResponseInfo::default()
+    };
     if fields.take(&["type"])?.is_none() {
         hint(&mut kept, "~type", "absent");
     }
@@ -36,8 +40,10 @@ pub(super) fn lift(mut fields: Fields<'_>) -> Result<Transcript, Error> {
         }
         info.finish = Some(finish);
     }
-    for (field, mark) in [("stop_reason", "~no_stop_reason"), ("stop_sequence", "~no_stop_sequence")]
-    {
+    for (field, mark) in [
+        ("stop_reason", "~no_stop_reason"),
+        ("stop_sequence", "~no_stop_sequence"),
+    ] {
         let said = field == "stop_reason" && info.finish.is_some();
         if !said && fields.get(&[field]).is_none() {
             hint(&mut kept, mark, "absent");
@@ -69,9 +75,9 @@ fn finish_word(finish: &FinishReason) -> Option<&str> {
         FinishReason::ToolCalls => Some("tool_use"),
         FinishReason::Length => Some("max_tokens"),
         FinishReason::ContentFilter => Some("refusal"),
-        FinishReason::Other(word) => {
-            ["pause_turn", "compaction"].into_iter().find(|known| known == word)
-        }
+        FinishReason::Other(word) => ["pause_turn", "compaction"]
+            .into_iter()
+            .find(|known| known == word),
     }
 }
 
@@ -88,7 +94,9 @@ fn usage(value: &RawValue) -> Result<Usage, Error> {
         .and_then(|details| Fields::parse(details.get()).ok())
         .and_then(|mut details| details.take_as(&["thinking_tokens"], "").ok().flatten());
     // The provider counts what the cache took apart from the input; we do not.
-    let cached = cache_read_tokens.unwrap_or(0).saturating_add(cache_write_tokens.unwrap_or(0));
+    let cached = cache_read_tokens
+        .unwrap_or(0)
+        .saturating_add(cache_write_tokens.unwrap_or(0));
     let mut usage = Usage {
         input_tokens: input.map(|input| input.saturating_add(cached)),
         output_tokens,
@@ -135,7 +143,10 @@ pub(super) fn lower(transcript: &Transcript) -> Lowered {
     }
     object.raw("usage", &usage_text(info.usage.as_ref(), &mut losses));
     object.carried(&kept);
-    Lowered { json: object.finish(), losses: losses.into_vec() }
+    Lowered {
+        json: object.finish(),
+        losses: losses.into_vec(),
+    }
 }
 
 fn synthetic_id(content: &str) -> String {
@@ -157,9 +168,15 @@ fn stop_reason(
     if let Some(word) = finish_word(finish) {
         return Some(word.to_owned());
     }
-    let calls = items.iter().any(|item| matches!(item, Item::FunctionCall(_)));
+    let calls = items
+        .iter()
+        .any(|item| matches!(item, Item::FunctionCall(_)));
     let word = if calls { "tool_use" } else { "end_turn" };
-    losses.push("response.finish", LossKind::Value, format!("an unknown reason becomes {word}"));
+    losses.push(
+        "response.finish",
+        LossKind::Value,
+        format!("an unknown reason becomes {word}"),
+    );
     Some(word.to_owned())
 }
 
@@ -167,7 +184,12 @@ fn usage_text(usage: Option<&Usage>, losses: &mut Losses) -> String {
     let Some(usage) = usage else {
         return "{\"input_tokens\":0,\"output_tokens\":0}".to_owned();
     };
-    if usage.extra.wires().iter().any(|(format, _)| format != FORMAT) {
+    if usage
+        .extra
+        .wires()
+        .iter()
+        .any(|(format, _)| format != FORMAT)
+    {
         let why = "the counts are kept, the provider's own account of them is not";
         losses.push("response.usage", LossKind::Field, why);
     }
@@ -179,12 +201,25 @@ fn usage_text(usage: Option<&Usage>, losses: &mut Losses) -> String {
     }
     let read = usage.cache_read_tokens.unwrap_or(0);
     let written = usage.cache_write_tokens.unwrap_or(0);
-    let input = usage.input_tokens.unwrap_or(0).saturating_sub(read).saturating_sub(written);
+    let input = usage
+        .input_tokens
+        .unwrap_or(0)
+        .saturating_sub(read)
+        .saturating_sub(written);
     let text = |count: Option<u64>| count.map(|count| count.to_string());
     object.raw("input_tokens", &input.to_string());
-    object.maybe("cache_creation_input_tokens", text(usage.cache_write_tokens).as_deref());
-    object.maybe("cache_read_input_tokens", text(usage.cache_read_tokens).as_deref());
-    object.raw("output_tokens", &usage.output_tokens.unwrap_or(0).to_string());
+    object.maybe(
+        "cache_creation_input_tokens",
+        text(usage.cache_write_tokens).as_deref(),
+    );
+    object.maybe(
+        "cache_read_input_tokens",
+        text(usage.cache_read_tokens).as_deref(),
+    );
+    object.raw(
+        "output_tokens",
+        &usage.output_tokens.unwrap_or(0).to_string(),
+    );
     if let Some(reasoning) = usage.reasoning_tokens {
         let details = format!("{{\"thinking_tokens\":{reasoning}}}");
         object.raw("output_tokens_details", &details);

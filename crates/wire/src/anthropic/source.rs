@@ -8,7 +8,7 @@ use base64::engine::general_purpose::STANDARD;
 use contexture_ir::{Error, Extra, Fields, FilePart, ImagePart, Part, Raw};
 use serde_json::value::RawValue;
 
-use super::FORMAT;
+use super::words::FORMAT;
 use crate::carry::keep;
 use crate::media::DataUrl;
 
@@ -75,7 +75,10 @@ fn read(raw: &RawValue) -> Result<Source, Error> {
             let media_type = fields.need_string(&["media_type"])?;
             let data = fields.need_string(&["data"])?;
             let url = DataUrl::build(&media_type, &data);
-            let whole = DataUrl { media_type: &media_type, base64: &data };
+            let whole = DataUrl {
+                media_type: &media_type,
+                base64: &data,
+            };
             if DataUrl::parse(&url) != Some(whole) {
                 source.verbatim = Some(raw.into());
             }
@@ -90,7 +93,10 @@ fn read(raw: &RawValue) -> Result<Source, Error> {
             source.data = Some(text_url(&text));
         }
         "content" => {
-            let text = fields.get(&["content"]).map(nested_text).unwrap_or_default();
+            let text = fields
+                .get(&["content"])
+                .map(nested_text)
+                .unwrap_or_default();
             source.data = Some(text_url(&text));
             source.verbatim = Some(raw.into());
             return Ok(source);
@@ -118,7 +124,12 @@ fn nested_text(content: &RawValue) -> String {
     let blocks: Vec<&RawValue> = serde_json::from_str(content.get()).unwrap_or_default();
     let texts: Vec<String> = blocks
         .into_iter()
-        .filter_map(|block| Fields::parse(block.get()).ok()?.take_string(&["text"]).ok()?)
+        .filter_map(|block| {
+            Fields::parse(block.get())
+                .ok()?
+                .take_string(&["text"])
+                .ok()?
+        })
         .collect();
     texts.join("\n")
 }

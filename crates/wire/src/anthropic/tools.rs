@@ -3,8 +3,8 @@
 use contexture_ir::{Error, Fields, FunctionTool, ProviderTool, Raw, ToolDefinition, quote};
 use serde_json::value::RawValue;
 
-use super::FORMAT;
 use super::read::unexpected;
+use super::words::FORMAT;
 use crate::carry::{hint, keep, tell_foreign};
 use crate::json::{Object, array, as_object};
 use crate::loss::{LossKind, Losses};
@@ -77,11 +77,21 @@ fn one(tool: &FunctionTool, path: &str, losses: &mut Losses) -> String {
         object.string("type", "custom");
     }
     object.string("name", &tool.name);
-    object.maybe("description", tool.description.as_deref().map(quote).as_deref());
+    object.maybe(
+        "description",
+        tool.description.as_deref().map(quote).as_deref(),
+    );
     if tool.parameters.is_some() || wire.get("~input_schema").is_none() {
-        object.raw("input_schema", &schema(tool.parameters.as_ref(), path, losses));
+        object.raw(
+            "input_schema",
+            &schema(tool.parameters.as_ref(), path, losses),
+        );
     }
-    object.maybe("strict", tool.strict.map(|strict| if strict { "true" } else { "false" }));
+    object.maybe(
+        "strict",
+        tool.strict
+            .map(|strict| if strict { "true" } else { "false" }),
+    );
     object.carried(&wire);
     object.finish()
 }
@@ -93,17 +103,30 @@ fn schema(parameters: Option<&Raw>, path: &str, losses: &mut Losses) -> String {
     };
     let place = format!("{path}.parameters");
     let Some(text) = as_object(parameters.get()) else {
-        losses.push(place, LossKind::Value, "a schema that is not an object becomes any object");
+        losses.push(
+            place,
+            LossKind::Value,
+            "a schema that is not an object becomes any object",
+        );
         return ANY_OBJECT.to_owned();
     };
     let mut fields = Fields::parse(text).unwrap_or_default();
-    if fields.get(&["type"]).is_some_and(|kind| kind.get() == "\"object\"") {
+    if fields
+        .get(&["type"])
+        .is_some_and(|kind| kind.get() == "\"object\"")
+    {
         return text.to_owned();
     }
-    losses.push(place, LossKind::Value, "a schema of arguments gets the type object");
+    losses.push(
+        place,
+        LossKind::Value,
+        "a schema of arguments gets the type object",
+    );
     // A type that stands there (null, a list) would contradict ours.
     let _replaced = fields.take(&["type"]);
     let mut object = Object::new();
-    object.string("type", "object").carried(&keep(fields.rest()));
+    object
+        .string("type", "object")
+        .carried(&keep(fields.rest()));
     object.finish()
 }

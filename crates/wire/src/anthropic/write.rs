@@ -7,13 +7,14 @@ use contexture_ir::{
     Raw, Reasoning, Role, TextPart, quote,
 };
 
-use super::{FORMAT, MESSAGE, media};
+use super::media;
+use super::words::{FORMAT, MESSAGE};
 use crate::carry::{START, hinted, tell_foreign};
 use crate::entry::{Entry, Run, Side};
 use crate::json::{Object, array, as_object};
 use crate::loss::{LossKind, Losses};
-use crate::lower::{Chunk, Dialect, Facts};
 use crate::system_tag::system_tag;
+use crate::{Chunk, Dialect, Facts};
 
 /// What a failed tool is said to have given back when it gave nothing: the provider refuses an empty
 /// error.
@@ -42,7 +43,11 @@ pub(super) fn run(dialect: &Dialect, run: &Run<'_, '_>) -> Chunk {
         calls: writer.calls,
         outputs: writer.outputs,
     };
-    Chunk { json, facts, losses: writer.losses.into_vec() }
+    Chunk {
+        json,
+        facts,
+        losses: writer.losses.into_vec(),
+    }
 }
 
 /// The content of a response.
@@ -51,12 +56,18 @@ pub(super) fn answer<'a>(entries: impl Iterator<Item = Entry<'a>>) -> (String, L
     for (index, entry) in entries.enumerate() {
         if crate::entry::side(entry.item) == Some(Side::User) {
             let why = "a response holds what the model said";
-            writer.losses.push(format!("[{index}]"), LossKind::Item, why);
+            writer
+                .losses
+                .push(format!("[{index}]"), LossKind::Item, why);
         } else {
             writer.entry(index, &entry);
         }
     }
-    let blocks = writer.groups.into_iter().flat_map(|group| group.rest).map(|block| block.json);
+    let blocks = writer
+        .groups
+        .into_iter()
+        .flat_map(|group| group.rest)
+        .map(|block| block.json);
     (array(blocks), writer.losses)
 }
 
@@ -86,7 +97,11 @@ pub(super) fn system(instructions: &[Message], losses: &mut Losses) -> Option<St
     }
     match blocks.as_slice() {
         [] => None,
-        [Block { plain: Some(text), .. }] if string => Some(text.clone()),
+        [
+            Block {
+                plain: Some(text), ..
+            },
+        ] if string => Some(text.clone()),
         _ => Some(array(blocks.into_iter().map(|block| block.json))),
     }
 }
@@ -121,7 +136,13 @@ impl Block {
 
 impl Group {
     fn new(role: &'static str) -> Self {
-        Self { role, results: Vec::new(), rest: Vec::new(), fields: Extra::new(), string: false }
+        Self {
+            role,
+            results: Vec::new(),
+            rest: Vec::new(),
+            fields: Extra::new(),
+            string: false,
+        }
     }
 
     /// The message, unless nothing stands in it.
@@ -129,11 +150,18 @@ impl Group {
         let blocks: Vec<Block> = self.results.into_iter().chain(self.rest).collect();
         let content = match blocks.as_slice() {
             [] => return None,
-            [Block { plain: Some(text), .. }] if self.string => text.clone(),
+            [
+                Block {
+                    plain: Some(text), ..
+                },
+            ] if self.string => text.clone(),
             _ => array(blocks.into_iter().map(|block| block.json)),
         };
         let mut object = Object::new();
-        object.string("role", self.role).raw("content", &content).carried(&self.fields);
+        object
+            .string("role", self.role)
+            .raw("content", &content)
+            .carried(&self.fields);
         Some(object.finish())
     }
 }
@@ -228,10 +256,12 @@ impl Writer {
     fn host(&mut self, message: &Message, path: &str) {
         if !self.mid_system {
             let why = "inside a history the host's words are user text in a <system> tag";
-            self.losses.push(format!("{path}.role"), LossKind::Role, why);
+            self.losses
+                .push(format!("{path}.role"), LossKind::Role, why);
         } else if message.role == Role::Developer {
             let why = "the format knows one kind of instruction, system";
-            self.losses.push(format!("{path}.role"), LossKind::Role, why);
+            self.losses
+                .push(format!("{path}.role"), LossKind::Role, why);
         }
     }
 
@@ -251,7 +281,11 @@ impl Writer {
             | Part::SummaryText(text)
             | Part::ReasoningText(text) => text_block(text, self.purpose, path, losses),
             Part::InputImage(_) | Part::InputFile(_) if role != Role::User => {
-                losses.push(path, LossKind::Part, "only users and tools send pictures and files");
+                losses.push(
+                    path,
+                    LossKind::Part,
+                    "only users and tools send pictures and files",
+                );
                 None
             }
             Part::InputImage(image) => media::image(image, path, losses).map(Block::new),
@@ -275,12 +309,16 @@ impl Writer {
         let input = as_object(&call.arguments).unwrap_or_else(|| {
             if !blank {
                 let why = "arguments that are not a JSON object become {}";
-                self.losses.push(format!("{path}.arguments"), LossKind::Value, why);
+                self.losses
+                    .push(format!("{path}.arguments"), LossKind::Value, why);
             }
             "{}"
         });
         let mut object = Object::new();
-        object.string("type", "tool_use").string("id", &id).string("name", &call.name);
+        object
+            .string("type", "tool_use")
+            .string("id", &id)
+            .string("name", &call.name);
         if hinted(&wire, "~input").is_none() {
             object.raw("input", input);
         }
@@ -296,10 +334,16 @@ impl Writer {
         let id = self.id(id, path);
         let content = self.result_content(output, &wire, path);
         let mut object = Object::new();
-        object.string("type", "tool_result").string("tool_use_id", &id);
+        object
+            .string("type", "tool_result")
+            .string("tool_use_id", &id);
         object.maybe("content", content.as_deref());
-        let is_error = output.is_error.map(|flag| if flag { "true" } else { "false" });
-        object.maybe("is_error", is_error).carried(&block_fields(&wire));
+        let is_error = output
+            .is_error
+            .map(|flag| if flag { "true" } else { "false" });
+        object
+            .maybe("is_error", is_error)
+            .carried(&block_fields(&wire));
         let block = Block::new(object.finish());
         self.outputs.push(id);
         if hinted(&wire, "~place").is_some() {
@@ -352,7 +396,8 @@ impl Writer {
             Output::Text(text) if text.is_empty() && shape.as_deref() != Some("blocks") => {
                 if output.is_error == Some(true) {
                     let why = "an error without output is refused";
-                    self.losses.push(format!("{path}.output"), LossKind::Value, why);
+                    self.losses
+                        .push(format!("{path}.output"), LossKind::Value, why);
                     return Some(quote(NO_OUTPUT));
                 }
                 (shape.as_deref() != Some("absent")).then(|| quote(""))
@@ -376,26 +421,39 @@ impl Writer {
     }
 
     fn reasoning(&mut self, item: &Reasoning, path: &str) {
-        let own = item.format.as_deref().is_some_and(|format| format.starts_with(FORMAT));
+        let own = item
+            .format
+            .as_deref()
+            .is_some_and(|format| format.starts_with(FORMAT));
         if !own {
-            self.losses.push(path, LossKind::Item, "another provider's reasoning");
-            for (field, value) in
-                [("encrypted_content", &item.encrypted_content), ("signature", &item.signature)]
-            {
+            self.losses
+                .push(path, LossKind::Item, "another provider's reasoning");
+            for (field, value) in [
+                ("encrypted_content", &item.encrypted_content),
+                ("signature", &item.signature),
+            ] {
                 if value.is_some() {
                     let why = "only its maker can read it";
-                    self.losses.push(format!("{path}.{field}"), LossKind::Opaque, why);
+                    self.losses
+                        .push(format!("{path}.{field}"), LossKind::Opaque, why);
                 }
             }
             return;
         }
         tell_foreign(&item.extra, FORMAT, path, &mut self.losses);
         let wire = item.extra.wire(FORMAT);
-        let text: String = item.content.iter().flatten().filter_map(Part::as_text).collect();
+        let text: String = item
+            .content
+            .iter()
+            .flatten()
+            .filter_map(Part::as_text)
+            .collect();
         let mut object = Object::new();
         match (&item.signature, &item.encrypted_content) {
             (None, Some(data)) => {
-                object.string("type", "redacted_thinking").string("data", data);
+                object
+                    .string("type", "redacted_thinking")
+                    .string("data", data);
             }
             (None, None) if self.purpose == Use::Request => {
                 let why = "thinking without a signature is refused";
@@ -417,11 +475,17 @@ impl Writer {
         let wire = item.extra.wire(FORMAT);
         let texts: Vec<&str> = item.summary.iter().filter_map(Part::as_text).collect();
         let text = texts.join("\n");
-        let own = item.format.as_deref().is_some_and(|format| format.starts_with(FORMAT));
+        let own = item
+            .format
+            .as_deref()
+            .is_some_and(|format| format.starts_with(FORMAT));
         if own {
             let mut object = Object::new();
             object.string("type", "compaction");
-            object.maybe("content", (!text.is_empty()).then(|| quote(&text)).as_deref());
+            object.maybe(
+                "content",
+                (!text.is_empty()).then(|| quote(&text)).as_deref(),
+            );
             let encrypted = item.encrypted_content.as_deref().map(quote);
             object.maybe("encrypted_content", encrypted.as_deref());
             object.carried(&block_fields(&wire));
@@ -431,7 +495,8 @@ impl Writer {
         }
         if item.encrypted_content.is_some() {
             let why = "only its maker can read it";
-            self.losses.push(format!("{path}.encrypted_content"), LossKind::Opaque, why);
+            self.losses
+                .push(format!("{path}.encrypted_content"), LossKind::Opaque, why);
         }
         let block = text_block(&TextPart::new(text), Use::Request, path, &mut self.losses);
         if let Some(block) = block {
@@ -445,7 +510,11 @@ impl Writer {
         }
         match own_block(&item.kind, &item.raw) {
             Some(block) => {
-                let wire = item.raw.fields().map(contexture_ir::Fields::rest).unwrap_or_default();
+                let wire = item
+                    .raw
+                    .fields()
+                    .map(contexture_ir::Fields::rest)
+                    .unwrap_or_default();
                 self.group("assistant", &wire).rest.push(Block::new(block));
             }
             None => {
@@ -462,7 +531,8 @@ impl Writer {
             return id.to_owned();
         }
         let why = "ids hold letters, digits, `_` and `-` only";
-        self.losses.push(format!("{path}.call_id"), LossKind::Value, why);
+        self.losses
+            .push(format!("{path}.call_id"), LossKind::Value, why);
         let plain: String = id.chars().map(|c| if fits(c) { c } else { '_' }).collect();
         let hash = blake3::hash(id.as_bytes()).to_hex();
         format!("{plain}_{}", hash.get(..8).unwrap_or_default())
@@ -492,7 +562,13 @@ fn text_block(part: &TextPart, purpose: Use, path: &str, losses: &mut Losses) ->
     let wire = part.extra.wire(FORMAT);
     let text = quote(&part.text);
     let mut object = Object::new();
-    object.string("type", "text").raw("text", &text).carried(&wire);
+    object
+        .string("type", "text")
+        .raw("text", &text)
+        .carried(&wire);
     let plain = wire.is_empty().then_some(text);
-    Some(Block { json: object.finish(), plain })
+    Some(Block {
+        json: object.finish(),
+        plain,
+    })
 }

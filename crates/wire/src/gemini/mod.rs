@@ -1,24 +1,108 @@
-//! gemini.
+//! Gemini `generateContent`, AI Studio and Vertex, requests and responses.
+//!
+//! Canonical form, to which everything that came in another shape carries a hint: camelCase names;
+//! `{tools, systemInstruction: {parts}, contents: [{role, parts}], toolConfig, generationConfig, …}`;
+//! all functions in one tool; schemas as JSON Schema (`parametersJsonSchema`, `responseJsonSchema`). The
+//! model is named in the address, not in the body. Function responses stand in a content of their
+//! own, right behind the calls, and are always objects: `{"result": text}`, `{"error": text}`, or the
+//! text itself where it is a JSON object.
+//!
+//! One part becomes one item, neighbouring text and media become the parts of one message. A part
+//! with `thought` is reasoning, never something said. A `thoughtSignature` stays with its part and
+//! goes back on it, byte for byte. Signatures are never invented for calls that other models
+//! made: whether a model wants the documented stand-in is not a question of the format.
+//!
+//! Calls without an id get one that begins with `gemini-call-`; ids of that form are never
+//! written, neither on calls nor on responses, so both sides of a pair agree without knowing each
+//! other. Pictures by address whose kind nobody states are said to be JPEG, files `application/octet-stream`.
 
-use contexture_ir::Transcript;
+mod config;
+mod ids;
+mod media;
+mod names;
+mod output;
+mod read;
+mod request;
+mod response;
+mod schema;
+mod tools;
+mod words;
+mod write;
 
-use crate::document::{Lifted, Lowered};
+use contexture_ir::{Error, Fields, Transcript};
+use serde_json::value::RawValue;
+
 use crate::entry::Run;
 use crate::error::WireError;
-use crate::lower::{Chunk, Dialect, Envelope};
+use crate::format::{Format, Kind};
+use crate::{Chunk, Dialect, Envelope, Lifted, Lowered};
 
-pub(crate) fn lift(_text: &str) -> Result<Lifted, WireError> {
-    unimplemented!()
+pub(crate) fn lift(text: &str) -> Result<Lifted, WireError> {
+    let text = text.trim();
+    if text.starts_with('[') {
+        let contents: &RawValue = serde_json::from_str(text).map_err(|_| shape())?;
+        let items = read::contents(contents).map_err(invalid)?;
+        return Ok(lifted(
+            Kind::Messages,
+            Transcript {
+                items,
+                ..Transcript::default()
+            },
+        ));
+    }
+    let fields = Fields::parse(text).map_err(|_| shape())?;
+    if fields.get(&["contents"]).is_some() {
+        return Ok(lifted(
+            Kind::Request,
+            request::lift(fields).map_err(invalid)?,
+        ));
+    }
+    let answer = [
+        "candidates",
+        "promptFeedback",
+        "prompt_feedback",
+        "usageMetadata",
+        "usage_metadata",
+    ];
+    if fields.get(&answer).is_some() {
+        return Ok(lifted(
+            Kind::Response,
+            response::lift(fields).map_err(invalid)?,
+        ));
+    }
+    Err(shape())
 }
 
-pub(crate) fn lower_run(_dialect: &Dialect, _run: &Run<'_, '_>) -> Chunk {
-    unimplemented!()
+pub(crate) fn lower_run(_dialect: &Dialect, run: &Run<'_, '_>) -> Chunk {
+    write::run(run)
 }
 
-pub(crate) fn envelope(_dialect: &Dialect, _request: &Transcript) -> Envelope {
-    unimplemented!()
+pub(crate) fn envelope(_dialect: &Dialect, request: &Transcript) -> Envelope {
+    request::envelope(request)
 }
 
-pub(crate) fn lower_response(_transcript: &Transcript) -> Lowered {
-    unimplemented!()
+pub(crate) fn lower_response(transcript: &Transcript) -> Lowered {
+    response::lower(transcript)
+}
+
+fn lifted(kind: Kind, transcript: Transcript) -> Lifted {
+    Lifted {
+        kind,
+        transcript,
+        losses: Vec::new(),
+    }
+}
+
+fn shape() -> WireError {
+    WireError::WrongShape {
+        format: Format::Gemini,
+        expected: "a request with `contents`, a response with `candidates`, or an array of contents",
+    }
+}
+
+fn invalid(source: Error) -> WireError {
+    WireError::Invalid {
+        format: Format::Gemini,
+        source,
+    }
 }

@@ -1,0 +1,320 @@
+//! `generationConfig` and `toolConfig`: typed where every format has a word, verbatim otherwise.
+
+use contexture_ir::{
+    Error, Extra, Fields, Raw, ReasoningOptions, RequestOptions, ResponseFormat, ToolChoice, quote,
+};
+use serde_json::value::RawValue;
+use serde_json::{Number, Value};
+
+use super::media::{nest, nested};
+use super::names::Names;
+use super::schema::to_json_schema;
+use super::words::FORMAT;
+use crate::carry::hint;
+use crate::json::{Object, array};
+use crate::loss::{LossKind, Losses};
+
+/// Reads `generationConfig`.
+pub(super) fn read_generation(
+    value: &RawValue,
+    options: &mut RequestOptions,
+    names: &mut Names,
+    kept: &mut Extra,
+) -> Result<(), Error> {
+    let mut fields = Fields::parse(value.get())?;
+    if fields.is_empty() {
+        hint(kept, "~generationConfig", "empty");
+    }
+    options.max_output_tokens = names.take_as(&mut fields, "maxOutputTokens", "a whole number")?;
+    options.temperature = names.take_as(&mut fields, "temperature", "a number")?;
+    options.top_p = names.take_as(&mut fields, "topP", "a number")?;
+    if let Some(stop) = names.take_as::<Vec<String>>(&mut fields, "stopSequences", "strings")? {
+        if stop.is_empty() {
+            hint(kept, "~stop", "empty");
+        }
+        options.stop = stop;
+    }
+    options.response_format = read_format(&mut fields, names, kept)?;
+    let thinking = names.take(&mut fields, "thinkingConfig")?.map(Raw::from);
+    let mut rest = Extra::new();
+    if let Some(raw) = thinking {
+        options.reasoning = read_thinking(&raw);
+        let plain = write_thinking(options.reasoning.as_ref(), &mut Losses::default());
+        if !plain.is_some_and(|plain| same(&plain, raw.get())) {
+            rest.set("thinkingConfig", raw);
+        }
+    }
+    nest(kept, "generationConfig", fields)?;
+    if !rest.is_empty() {
+        let mut all = nested(kept, "generationConfig");
+        all.extend(rest);
+        kept.set("generationConfig", Raw::from_value(&all)?);
+    }
+    Ok(())
+}
+
+fn read_format(
+    fields: &mut Fields<'_>,
+    names: &mut Names,
+    kept: &mut Extra,
+) -> Result<Option<ResponseFormat>, Error> {
+    let mime = super::names::peek(fields, "responseMimeType").map(RawValue::get);
+    if !matches!(mime, None | Some("\"application/json\"")) {
+        return Ok(None);
+    }
+    let json = super::names::peek(fields, "responseJsonSchema").is_some();
+    let own = super::names::peek(fields, "responseSchema").is_some();
+    let schema = match (json, own) {
+        (true, true) => return Ok(None),
+        (true, false) => names.take(fields, "responseJsonSchema")?.map(Raw::from),
+        (false, true) => {
+            let own = names.take(fields, "responseSchema")?.map(Raw::from);
+            let schema = own.as_ref().map(to_json_schema);
+            if let Some(own) = own {
+                kept.set("~responseSchema", own);
+            }
+            schema
+        }
+        (false, false) if mime.is_none() => return Ok(None),
+        (false, false) => None,
+    };
+    if names.take(fields, "responseMimeType")?.is_none() {
+        hint(kept, "~mime", "absent");
+    }
+    Ok(Some(match schema {
+        None => ResponseFormat::JsonObject,
+        Some(schema) => ResponseFormat::JsonSchema {
+            name: None,
+            description: None,
+            schema,
+            strict: None,
+        },
+    }))
+}
+
+/// Whether two texts are the same JSON value.
+fn same(a: &str, b: &str) -> bool {
+    let parse = |text| serde_json::from_str::<Value>(text).ok();
+    parse(a).is_some_and(|a| Some(a) == parse(b))
+}
+
+/// What a `thinkingConfig` says in our words.
+fn read_thinking(raw: &Raw) -> Option<ReasoningOptions> {
+    let mut fields = raw.fields()?;
+    let mut names = Names::default();
+    let budget = names
+        .take_as::<i64>(&mut fields, "thinkingBudget", "")
+        .ok()
+        .flatten();
+    let level = names
+        .take_string(&mut fields, "thinkingLevel")
+        .ok()
+        .flatten();
+    let shown = names
+        .take_as::<bool>(&mut fields, "includeThoughts", "")
+        .ok()
+        .flatten();
+    let reasoning = ReasoningOptions {
+        effort: level.map(|level| level.to_ascii_lowercase()),
+        budget_tokens: budget.and_then(|budget| u64::try_from(budget).ok()),
+        summary: (shown == Some(true)).then(|| "auto".to_owned()),
+    };
+    (reasoning != ReasoningOptions::default()).then_some(reasoning)
+}
+
+/// `thinkingConfig` from the typed options alone.
+fn write_thinking(reasoning: Option<&ReasoningOptions>, losses: &mut Losses) -> Option<String> {
+    let reasoning = reasoning?;
+    let mut object = Object::new();
+    if reasoning.summary.is_some() {
+        object.raw("includeThoughts", "true");
+    }
+    let effort = reasoning.effort.as_deref();
+    if let Some(budget) = reasoning.budget_tokens {
+        object.raw("thinkingBudget", &budget.to_string());
+        if effort.is_some() {
+            let why = "a budget and a level exclude each other";
+            losses.push("options.reasoning.effort", LossKind::Option, why);
+        }
+    } else if effort == Some("none") {
+        object.raw("thinkingBudget", "0");
+    } else if let Some(word) = effort {
+        let level = match word {
+            "minimal" => "MINIMAL",
+            "low" => "LOW",
+            "medium" => "MEDIUM",
+            _ => "HIGH",
+        };
+        if !level.eq_ignore_ascii_case(word) {
+            let why = format!("`{word}` becomes `{level}`");
+            losses.push("options.reasoning.effort", LossKind::Value, why);
+        }
+        object.string("thinkingLevel", level);
+    }
+    (!object.is_empty()).then(|| object.finish())
+}
+
+/// Writes `generationConfig`; `None` if it would be empty and was not.
+pub(super) fn write_generation(
+    options: &RequestOptions,
+    names: &Names,
+    kept: &Extra,
+    losses: &mut Losses,
+) -> Option<String> {
+    let mut rest = nested(kept, "generationConfig");
+    let mut object = Object::new();
+    let mut add = |key: &'static str, json: Option<String>| {
+        if let Some(json) = json {
+            object.renamed(key, &names.spell(key), &json);
+        }
+    };
+    add(
+        "temperature",
+        options.temperature.as_ref().map(Number::to_string),
+    );
+    add("topP", options.top_p.as_ref().map(Number::to_string));
+    add(
+        "maxOutputTokens",
+        options.max_output_tokens.map(|limit| limit.to_string()),
+    );
+    if !options.stop.is_empty() || kept.get("~stop").is_some() {
+        add(
+            "stopSequences",
+            Some(array(options.stop.iter().map(|stop| quote(stop)))),
+        );
+    }
+    for (key, json) in format_members(options.response_format.as_ref(), kept, losses) {
+        add(key, Some(json));
+    }
+    let own = rest.remove("thinkingConfig");
+    let own = own.filter(|own| read_thinking(own) == options.reasoning);
+    let thinking = own.map(|own| own.get().to_owned());
+    add(
+        "thinkingConfig",
+        thinking.or_else(|| write_thinking(options.reasoning.as_ref(), losses)),
+    );
+    object.carried(&rest);
+    if object.is_empty() && kept.get("~generationConfig").is_none() {
+        return None;
+    }
+    Some(object.finish())
+}
+
+fn format_members(
+    format: Option<&ResponseFormat>,
+    kept: &Extra,
+    losses: &mut Losses,
+) -> Vec<(&'static str, String)> {
+    let mut members = Vec::new();
+    match format {
+        None | Some(ResponseFormat::Text) => return members,
+        Some(ResponseFormat::JsonObject) => {}
+        Some(ResponseFormat::JsonSchema {
+            name,
+            description,
+            schema,
+            strict,
+        }) => {
+            if name.is_some() || description.is_some() || *strict == Some(false) {
+                let why = "a schema of an answer has no name, description or leniency";
+                losses.push("options.response_format", LossKind::Option, why);
+            }
+            members.push(match kept.get("~responseSchema") {
+                Some(own) if to_json_schema(own) == *schema => {
+                    ("responseSchema", own.get().to_owned())
+                }
+                _ => ("responseJsonSchema", schema.get().to_owned()),
+            });
+        }
+    }
+    if kept.get("~mime").is_none() {
+        members.insert(0, ("responseMimeType", "\"application/json\"".to_owned()));
+    }
+    members
+}
+
+/// Reads `toolConfig`.
+pub(super) fn read_tools(
+    value: &RawValue,
+    options: &mut RequestOptions,
+    names: &mut Names,
+    kept: &mut Extra,
+) -> Result<(), Error> {
+    let mut fields = Fields::parse(value.get())?;
+    if fields.is_empty() {
+        hint(kept, "~toolConfig", "empty");
+    }
+    if let Some(value) = names.take(&mut fields, "functionCallingConfig")? {
+        options.tool_choice = Some(read_choice(value, names)?);
+    }
+    nest(kept, "toolConfig", fields)
+}
+
+fn read_choice(value: &RawValue, names: &mut Names) -> Result<ToolChoice, Error> {
+    let mut fields = Fields::parse(value.get())?;
+    let mode = fields.take_string(&["mode"])?;
+    let allowed: Option<Vec<String>> =
+        names.take_as(&mut fields, "allowedFunctionNames", "an array of strings")?;
+    let choice = match (mode.as_deref(), allowed.as_deref()) {
+        (Some("AUTO"), None) => Some(ToolChoice::Auto),
+        (Some("NONE"), None) => Some(ToolChoice::None),
+        (Some("ANY"), None) => Some(ToolChoice::Required),
+        (Some("ANY"), Some([name])) => Some(ToolChoice::Function { name: name.clone() }),
+        _ => None,
+    };
+    Ok(match choice {
+        Some(choice) if fields.is_empty() => choice,
+        _ => ToolChoice::Other {
+            format: FORMAT.to_owned(),
+            raw: value.into(),
+        },
+    })
+}
+
+/// Writes `toolConfig`; `None` if it would be empty and was not.
+pub(super) fn write_tools(
+    options: &RequestOptions,
+    names: &Names,
+    kept: &Extra,
+    losses: &mut Losses,
+) -> Option<String> {
+    if options.parallel_tool_calls == Some(false) {
+        let why = "several calls at once cannot be forbidden";
+        losses.push("options.parallel_tool_calls", LossKind::Option, why);
+    }
+    let mut object = Object::new();
+    if let Some(choice) = write_choice(options.tool_choice.as_ref(), names, losses) {
+        let key = "functionCallingConfig";
+        object.renamed(key, &names.spell(key), &choice);
+    }
+    object.carried(&nested(kept, "toolConfig"));
+    if object.is_empty() && kept.get("~toolConfig").is_none() {
+        return None;
+    }
+    Some(object.finish())
+}
+
+fn write_choice(choice: Option<&ToolChoice>, names: &Names, losses: &mut Losses) -> Option<String> {
+    let (mode, name) = match choice? {
+        ToolChoice::Auto => ("AUTO", None),
+        ToolChoice::None => ("NONE", None),
+        ToolChoice::Required => ("ANY", None),
+        ToolChoice::Function { name } => ("ANY", Some(name)),
+        ToolChoice::Other { format, raw } if format == FORMAT => return Some(raw.get().to_owned()),
+        ToolChoice::Other { format, .. } => {
+            losses.push(
+                "options.tool_choice",
+                LossKind::Tool,
+                format!("a choice of {format}"),
+            );
+            return None;
+        }
+    };
+    let mut object = Object::new();
+    object.string("mode", mode);
+    if let Some(name) = name {
+        let key = "allowedFunctionNames";
+        object.renamed(key, &names.spell(key), &array([quote(name)]));
+    }
+    Some(object.finish())
+}

@@ -1,0 +1,310 @@
+//! Inline bytes and files by address, read and written.
+//!
+//! The provider also takes the URL-safe alphabet of base64; items hold the standard one, with a hint.
+
+use contexture_ir::{Error, Extra, Fields, FilePart, ImagePart, Part, Raw};
+use serde_json::value::RawValue;
+
+use super::names::Names;
+use crate::carry::{hint, hinted, keep};
+use crate::json::Object;
+use crate::loss::{LossKind, Losses};
+use crate::media::DataUrl;
+
+/// Reads `inlineData`; `None` if the media type cannot stand in a data URL.
+pub(super) fn inline(
+    value: &RawValue,
+    names: &mut Names,
+    wire: &mut Extra,
+) -> Result<Option<Part>, Error> {
+    let mut fields = Fields::parse(value.get())?;
+    let media_type = names.take_string(&mut fields, "mimeType")?;
+    let data = names.take_string(&mut fields, "data")?.unwrap_or_default();
+    let name = names.take_string(&mut fields, "displayName")?;
+    if media_type.is_none() {
+        hint(wire, "~mimeType", "absent");
+    }
+    let media_type = media_type.unwrap_or_default();
+    let base64 = standard_alphabet(data, wire);
+    let url = DataUrl::build(&media_type, &base64);
+    let whole = DataUrl {
+        media_type: &media_type,
+        base64: &base64,
+    };
+    if DataUrl::parse(&url) != Some(whole) {
+        return Ok(None);
+    }
+    nest(wire, "inlineData", fields)?;
+    Ok(Some(if media_type.starts_with("image/") {
+        let part = ImagePart {
+            image_url: Some(url),
+            ..ImagePart::default()
+        };
+        named_image(part, name, wire)
+    } else {
+        Part::InputFile(FilePart {
+            file_data: Some(url),
+            filename: name,
+            ..FilePart::default()
+        })
+    }))
+}
+
+/// Reads `fileData`.
+pub(super) fn by_address(
+    value: &RawValue,
+    names: &mut Names,
+    wire: &mut Extra,
+) -> Result<Part, Error> {
+    let mut fields = Fields::parse(value.get())?;
+    let media_type = names.take_string(&mut fields, "mimeType")?;
+    let url = names.take_string(&mut fields, "fileUri")?;
+    let name = names.take_string(&mut fields, "displayName")?;
+    if media_type.is_none() {
+        hint(wire, "~mimeType", "absent");
+    }
+    nest(wire, "fileData", fields)?;
+    Ok(
+        if media_type
+            .as_deref()
+            .is_some_and(|kind| kind.starts_with("image/"))
+        {
+            let part = ImagePart {
+                image_url: url,
+                media_type,
+                ..ImagePart::default()
+            };
+            named_image(part, name, wire)
+        } else {
+            Part::InputFile(FilePart {
+                file_url: url,
+                media_type,
+                filename: name,
+                ..FilePart::default()
+            })
+        },
+    )
+}
+
+/// Keeps what is left of a nested object under its name.
+pub(super) fn nest(wire: &mut Extra, name: &str, fields: Fields<'_>) -> Result<(), Error> {
+    if !fields.is_empty() {
+        wire.set(name, Raw::from_value(&keep(fields.rest()))?);
+    }
+    Ok(())
+}
+
+/// What was kept of a nested object.
+pub(super) fn nested(wire: &Extra, name: &str) -> Extra {
+    wire.get(name)
+        .and_then(Raw::fields)
+        .map(Fields::rest)
+        .unwrap_or_default()
+}
+
+/// Pictures have no name in an item; it is kept beside it.
+fn named_image(part: ImagePart, name: Option<String>, wire: &mut Extra) -> Part {
+    if let Some(name) = name {
+        hint(wire, "displayName", &name);
+    }
+    Part::InputImage(part)
+}
+
+fn standard_alphabet(data: String, wire: &mut Extra) -> String {
+    if !data.contains(['-', '_']) {
+        return data;
+    }
+    let mut base64: String = data
+        .chars()
+        .map(|c| match c {
+            '-' => '+',
+            '_' => '/',
+            other => other,
+        })
+        .collect();
+    let missing = (4 - base64.len() % 4) % 4;
+    hint(
+        wire,
+        "~base64",
+        if missing == 0 { "url" } else { "url-bare" },
+    );
+    base64.push_str("=".repeat(missing).get(..missing).unwrap_or_default());
+    base64
+}
+
+/// The bytes in the alphabet they came in.
+fn own_alphabet(base64: &str, wire: &Extra) -> String {
+    let Some(alphabet) = hinted(wire, "~base64") else {
+        return base64.to_owned();
+    };
+    let text = if alphabet == "url-bare" {
+        base64.trim_end_matches('=')
+    } else {
+        base64
+    };
+    text.chars()
+        .map(|c| match c {
+            '+' => '-',
+            '/' => '_',
+            other => other,
+        })
+        .collect()
+}
+
+/// What a picture or file is written from.
+struct Medium<'a> {
+    data: Option<&'a str>,
+    url: Option<&'a str>,
+    file_id: Option<&'a str>,
+    media_type: Option<&'a str>,
+    name: Option<String>,
+    fallback: &'static str,
+}
+
+/// A picture's part without its braces closed: `inlineData` or `fileData`.
+pub(super) fn image(
+    part: &ImagePart,
+    wire: &Extra,
+    path: &str,
+    losses: &mut Losses,
+) -> Option<Object> {
+    if part
+        .detail
+        .as_deref()
+        .is_some_and(|detail| detail != "auto")
+    {
+        let why = "levels of detail are said differently";
+        losses.push(format!("{path}.detail"), LossKind::Field, why);
+    }
+    let url = part.image_url.as_deref();
+    let is_data = url.is_some_and(|url| url.starts_with("data:"));
+    let medium = Medium {
+        data: url.filter(|_| is_data),
+        url: url.filter(|_| !is_data),
+        file_id: part.file_id.as_deref(),
+        media_type: part.media_type.as_deref(),
+        name: hinted(wire, "displayName"),
+        fallback: "image/jpeg",
+    };
+    write(&medium, wire, path, losses)
+}
+
+/// A file's part, as [`image`].
+pub(super) fn file(
+    part: &FilePart,
+    wire: &Extra,
+    path: &str,
+    losses: &mut Losses,
+) -> Option<Object> {
+    let medium = Medium {
+        data: part.file_data.as_deref(),
+        url: part.file_url.as_deref(),
+        file_id: part.file_id.as_deref(),
+        media_type: part.media_type.as_deref(),
+        name: part.filename.clone(),
+        fallback: "application/octet-stream",
+    };
+    write(&medium, wire, path, losses)
+}
+
+fn write(medium: &Medium<'_>, wire: &Extra, path: &str, losses: &mut Losses) -> Option<Object> {
+    let names = Names::of(wire);
+    let untyped = wire.get("~mimeType").is_some();
+    let mut inner = Object::new();
+    let key = if let Some(data) = medium.data {
+        let Some(data) = DataUrl::parse(data) else {
+            losses.push(path, LossKind::Part, "the bytes are not a base64 data URL");
+            return None;
+        };
+        let stated = Some(data.media_type)
+            .filter(|kind| !kind.is_empty())
+            .or(medium.media_type);
+        if !untyped {
+            let media_type = media_type(stated, "", medium.fallback, path, losses);
+            inner.renamed("mimeType", &names.spell("mimeType"), &quoted(&media_type));
+        }
+        inner.string("data", &own_alphabet(data.base64, wire));
+        "inlineData"
+    } else if let Some(url) = medium.url {
+        if !untyped {
+            let media_type = media_type(medium.media_type, url, medium.fallback, path, losses);
+            inner.renamed("mimeType", &names.spell("mimeType"), &quoted(&media_type));
+        }
+        inner.renamed("fileUri", &names.spell("fileUri"), &quoted(url));
+        "fileData"
+    } else if medium.file_id.is_some() {
+        losses.push(
+            path,
+            LossKind::Part,
+            "the file is stored at another provider",
+        );
+        return None;
+    } else if wire.get("fileData").is_some() || untyped {
+        "fileData"
+    } else {
+        losses.push(path, LossKind::Part, "neither bytes nor an address");
+        return None;
+    };
+    if let Some(name) = &medium.name {
+        inner.renamed("displayName", &names.spell("displayName"), &quoted(name));
+    }
+    inner.carried(&nested(wire, key));
+    let mut object = Object::new();
+    object.renamed(key, &names.spell(key), &inner.finish());
+    Some(object)
+}
+
+fn quoted(text: &str) -> String {
+    contexture_ir::quote(text)
+}
+
+/// A concrete media type: as stated, else by the address's ending, else a guess with a loss.
+fn media_type(
+    stated: Option<&str>,
+    url: &str,
+    fallback: &'static str,
+    path: &str,
+    losses: &mut Losses,
+) -> String {
+    if let Some(stated) = stated.filter(|kind| !kind.is_empty() && !kind.ends_with("/*")) {
+        return stated.to_owned();
+    }
+    if let Some(known) = by_ending(url) {
+        return known.to_owned();
+    }
+    let why = format!("nobody states the kind; `{fallback}` is written");
+    losses.push(format!("{path}.media_type"), LossKind::Value, why);
+    fallback.to_owned()
+}
+
+fn by_ending(url: &str) -> Option<&'static str> {
+    let path = url.split(['?', '#']).next()?;
+    let name = path.rsplit('/').next()?;
+    let (_, ending) = name.rsplit_once('.')?;
+    Some(match ending.to_ascii_lowercase().as_str() {
+        "png" => "image/png",
+        "jpg" | "jpeg" => "image/jpeg",
+        "gif" => "image/gif",
+        "webp" => "image/webp",
+        "heic" => "image/heic",
+        "heif" => "image/heif",
+        "svg" => "image/svg+xml",
+        "pdf" => "application/pdf",
+        "json" => "application/json",
+        "txt" | "text" => "text/plain",
+        "md" => "text/markdown",
+        "html" | "htm" => "text/html",
+        "csv" => "text/csv",
+        "xml" => "text/xml",
+        "mp3" => "audio/mp3",
+        "wav" => "audio/wav",
+        "ogg" => "audio/ogg",
+        "flac" => "audio/flac",
+        "aac" => "audio/aac",
+        "mp4" => "video/mp4",
+        "mov" => "video/quicktime",
+        "webm" => "video/webm",
+        "mpeg" | "mpg" => "video/mpeg",
+        _ => return None,
+    })
+}

@@ -1,0 +1,137 @@
+//! Names of fields: camelCase, or snake_case where the writer preferred that.
+//!
+//! The provider accepts both. Which fields came in snake_case is a hint, kept per part.
+
+use contexture_ir::{Error, Extra, Fields, Raw};
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+/// The hint's key.
+const HINT: &str = "~names";
+
+/// The fields that were, or are to be, written in snake_case.
+#[derive(Default)]
+pub(super) struct Names(Vec<String>);
+
+impl Names {
+    /// The names kept with carried fields.
+    pub(super) fn of(wire: &Extra) -> Self {
+        let names = wire.get(HINT).and_then(|raw| raw.to::<Vec<String>>().ok());
+        Self(names.unwrap_or_default())
+    }
+
+    /// Keeps the names with carried fields.
+    pub(super) fn note(self, wire: &mut Extra) {
+        if !self.0.is_empty()
+            && let Ok(raw) = Raw::from_value(&self.0)
+        {
+            wire.set(HINT, raw);
+        }
+    }
+
+    /// Takes a field in either spelling; `null` counts as absent and stays.
+    pub(super) fn take<'a>(
+        &mut self,
+        fields: &mut Fields<'a>,
+        name: &'static str,
+    ) -> Result<Option<&'a RawValue>, Error> {
+        let snake = snake(name);
+        let found = fields.take_present(&[name])?;
+        if snake == name {
+            return Ok(found);
+        }
+        let other = fields.take_present(&[&snake])?;
+        if other.is_none() {
+            return Ok(found);
+        }
+        if found.is_some() {
+            return Err(Error::Duplicate {
+                path: String::new(),
+                field: snake,
+            });
+        }
+        if !self.0.contains(&snake) {
+            self.0.push(snake);
+        }
+        Ok(other)
+    }
+
+    /// As [`Names::take`], of a known type.
+    pub(super) fn take_as<'a, T: Deserialize<'a>>(
+        &mut self,
+        fields: &mut Fields<'a>,
+        name: &'static str,
+        expected: &'static str,
+    ) -> Result<Option<T>, Error> {
+        let Some(value) = self.take(fields, name)? else {
+            return Ok(None);
+        };
+        serde_json::from_str(value.get())
+            .map(Some)
+            .map_err(|_| unexpected(expected, value.get()).at(name))
+    }
+
+    /// As [`Names::take`], a string.
+    pub(super) fn take_string(
+        &mut self,
+        fields: &mut Fields<'_>,
+        name: &'static str,
+    ) -> Result<Option<String>, Error> {
+        self.take_as(fields, name, "a string")
+    }
+
+    /// The field's name as it is to be written.
+    pub(super) fn spell(&self, name: &'static str) -> String {
+        let snake = snake(name);
+        if self.0.contains(&snake) {
+            snake
+        } else {
+            name.to_owned()
+        }
+    }
+}
+
+/// A value of the wrong type or an unknown word.
+pub(super) fn unexpected(expected: &'static str, found: &str) -> Error {
+    let found = found.chars().take(60).collect();
+    Error::Unexpected {
+        path: String::new(),
+        expected,
+        found,
+    }
+}
+
+/// A field in either spelling, left where it is.
+pub(super) fn peek<'a>(fields: &Fields<'a>, name: &str) -> Option<&'a RawValue> {
+    fields
+        .get(&[name, &snake(name)])
+        .filter(|value| value.get() != "null")
+}
+
+/// `functionCall` as `function_call`.
+fn snake(name: &str) -> String {
+    let mut out = String::with_capacity(name.len() + 4);
+    for c in name.chars() {
+        if c.is_ascii_uppercase() {
+            out.push('_');
+        }
+        out.push(c.to_ascii_lowercase());
+    }
+    out
+}
+
+/// `function_call` as `functionCall`.
+pub(super) fn camel(name: &str) -> String {
+    let mut out = String::with_capacity(name.len());
+    let mut upper = false;
+    for c in name.chars() {
+        if c == '_' && !out.is_empty() {
+            upper = true;
+        } else if std::mem::take(&mut upper) {
+            out.push(c.to_ascii_uppercase());
+        } else {
+            out.push(c);
+        }
+    }
+    out
+}

@@ -1,0 +1,80 @@
+//! The provider's own dialect of schemas, as JSON Schema.
+//!
+//! It follows OpenAPI: types in capitals, `nullable`, counts as strings. Only what differs is
+//! rewritten; the original is kept beside the result by whoever asks.
+
+use contexture_ir::Raw;
+use serde_json::{Map, Value};
+
+/// The schema as JSON Schema; the same text where nothing differs or it cannot be read.
+pub(super) fn to_json_schema(schema: &Raw) -> Raw {
+    let Ok(value) = schema.to::<Value>() else {
+        return schema.clone();
+    };
+    let converted = convert(value.clone());
+    if converted == value {
+        return schema.clone();
+    }
+    Raw::from_value(&converted).unwrap_or_else(|_| schema.clone())
+}
+
+fn convert(value: Value) -> Value {
+    let Value::Object(members) = value else {
+        return value;
+    };
+    let mut out = Map::new();
+    let mut nullable = false;
+    for (key, value) in members {
+        let key = known_key(&key).map_or(key, str::to_owned);
+        let value = match (key.as_str(), value) {
+            ("type", Value::String(word)) => Value::String(word.to_ascii_lowercase()),
+            ("nullable", Value::Bool(flag)) => {
+                nullable = flag;
+                continue;
+            }
+            ("properties" | "$defs" | "defs", Value::Object(map)) => {
+                Value::Object(map.into_iter().map(|(k, v)| (k, convert(v))).collect())
+            }
+            ("anyOf", Value::Array(list)) => list.into_iter().map(convert).collect(),
+            ("items" | "additionalProperties", value) => convert(value),
+            (key, Value::String(count)) if key.starts_with("min") || key.starts_with("max") => {
+                count
+                    .parse::<u64>()
+                    .map_or(Value::String(count), Value::from)
+            }
+            (_, value) => value,
+        };
+        out.insert(key, value);
+    }
+    if nullable {
+        allow_null(&mut out);
+    }
+    Value::Object(out)
+}
+
+fn allow_null(schema: &mut Map<String, Value>) {
+    if let Some(kind) = schema.get_mut("type") {
+        *kind = Value::Array(vec![kind.take(), "null".into()]);
+    }
+    if let Some(Value::Array(values)) = schema.get_mut("enum")
+        && !values.contains(&Value::Null)
+    {
+        values.push(Value::Null);
+    }
+}
+
+/// The JSON Schema name of a key written in snake_case.
+fn known_key(key: &str) -> Option<&'static str> {
+    Some(match key {
+        "any_of" => "anyOf",
+        "max_items" => "maxItems",
+        "min_items" => "minItems",
+        "max_length" => "maxLength",
+        "min_length" => "minLength",
+        "max_properties" => "maxProperties",
+        "min_properties" => "minProperties",
+        "additional_properties" => "additionalProperties",
+        "property_ordering" => "propertyOrdering",
+        _ => return None,
+    })
+}
