@@ -1,1 +1,588 @@
-//! placeholder
+//! Random operations on a store, and a plain model that says what must come of them.
+//!
+//! The model keeps each branch as the list of all its nodes and each node with all its state: what
+//! a store would be if space and time cost nothing. It shares no code with the stores, the naming
+//! of branches included.
+
+use std::collections::BTreeMap;
+use std::future::Future;
+use std::sync::Arc;
+
+use contexture_ir::{BranchName, CheckpointName, ConversationId, NodeId, Owner};
+use contexture_store::{
+    Activation, AppendAt, AppendRequest, Appended, At, BranchLabel, Error, Fence, NewBranch,
+    NewConversation, OnMoved, ReadRequest, RefChange, StateChange, StateKey, StatePatch, Store,
+};
+use proptest::collection::vec;
+use proptest::prelude::*;
+use proptest::test_runner::{Config, RngSeed, TestCaseError, TestRunner};
+
+use crate::chat::{Chat, NOW, item, raw};
+
+/// One operation. Numbers choose among what exists when it runs, modulo how much there is.
+#[derive(Clone, Debug)]
+pub enum Op {
+    /// Appends to a branch.
+    Append(Append),
+    /// Appends, possibly nothing, on a new branch at a node (0: at none).
+    Open {
+        /// The node.
+        base: usize,
+        /// The branch whose name the new one is made from.
+        from: usize,
+        /// Items.
+        count: usize,
+        /// Whether it becomes active.
+        activate: Activation,
+    },
+    /// Repeats an append that succeeded.
+    Repeat(usize),
+    /// Appends other bytes under a known id.
+    Conflict(usize),
+    /// Makes a branch the active one.
+    Activate(usize),
+    /// Deletes a branch's name.
+    Delete(usize),
+    /// Claims a branch.
+    Claim(usize),
+    /// Points a checkpoint at a node.
+    Set {
+        /// Which of four checkpoints.
+        checkpoint: usize,
+        /// The node.
+        node: usize,
+    },
+    /// Deletes a checkpoint.
+    Unset(usize),
+    /// Closes the store and opens it again.
+    Reopen,
+}
+
+/// An append to a branch.
+#[derive(Clone, Debug)]
+pub struct Append {
+    /// The branch.
+    pub branch: usize,
+    /// How far back the expected head lies; `None`: at the tip.
+    pub back: Option<usize>,
+    /// What a moved head does.
+    pub on_moved: OnMoved,
+    /// How old the fence is; `None`: no fence.
+    pub fence: Option<u64>,
+    /// Items.
+    pub count: usize,
+    /// State entries (of five) and their values; `None` removes.
+    pub patch: BTreeMap<u8, Option<u8>>,
+    /// The first item that carries the new state.
+    pub from: usize,
+}
+
+fn an_append() -> impl Strategy<Value = Append> {
+    (
+        0_usize..8,
+        prop_oneof![2 => Just(None), 3 => Just(Some(0)), 1 => (1_usize..4).prop_map(Some)],
+        prop_oneof![Just(OnMoved::Refuse), Just(OnMoved::Sibling)],
+        prop_oneof![4 => Just(None), 1 => (0_u64..2).prop_map(Some)],
+        1_usize..6,
+        prop::collection::btree_map(0_u8..5, prop::option::weighted(0.8, 0_u8..4), 0..3),
+        0_usize..3,
+    )
+        .prop_map(
+            |(branch, back, on_moved, fence, count, patch, from)| Append {
+                branch,
+                back,
+                on_moved,
+                fence,
+                count,
+                patch,
+                from,
+            },
+        )
+}
+
+/// Any operation, appends most often.
+pub fn op() -> impl Strategy<Value = Op> {
+    let activation = prop_oneof![Just(Activation::Keep), Just(Activation::Activate)];
+    let open = (any::<usize>(), 0_usize..8, 0_usize..4, activation);
+    prop_oneof![
+        12 => an_append().prop_map(Op::Append),
+        3 => open.prop_map(|(base, from, count, activate)| Op::Open { base, from, count, activate }),
+        1 => any::<usize>().prop_map(Op::Repeat),
+        1 => any::<usize>().prop_map(Op::Conflict),
+        1 => any::<usize>().prop_map(Op::Activate),
+        1 => any::<usize>().prop_map(Op::Delete),
+        1 => any::<usize>().prop_map(Op::Claim),
+        1 => (0_usize..4, any::<usize>()).prop_map(|(checkpoint, node)| Op::Set { checkpoint, node }),
+        1 => (0_usize..4).prop_map(Op::Unset),
+        1 => Just(Op::Reopen),
+    ]
+}
+
+/// Runs random operations on stores from `open`: a small fixed dose, or with `CONTEXTURE_SOAK=1`
+/// ten thousand sequences. `open(case)` is called again with the same number to reopen a store.
+///
+/// Panics, with the shortest sequence found, if a store differs from the model.
+pub fn check<Opened>(open: impl Fn(usize) -> Opened)
+where
+    Opened: Future<Output = Arc<dyn Store>>,
+{
+    let soak = std::env::var_os("CONTEXTURE_SOAK").is_some();
+    let config = Config {
+        cases: if soak { 10_000 } else { 40 },
+        rng_seed: RngSeed::Fixed(20_261_120),
+        failure_persistence: None,
+        ..Config::default()
+    };
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .build()
+        .unwrap();
+    let case = std::cell::Cell::new(0);
+    let ran = TestRunner::new(config).run(&vec(op(), 1..60), |ops| {
+        case.set(case.get() + 1);
+        runtime
+            .block_on(follow(|| open(case.get()), &ops))
+            .map_err(TestCaseError::fail)
+    });
+    if let Err(failure) = ran {
+        panic!("{failure}");
+    }
+}
+
+/// What must be there.
+#[derive(Default)]
+struct Model {
+    nodes: Vec<ModelNode>,
+    /// In order of creation.
+    branches: Vec<ModelBranch>,
+    active: String,
+    checkpoints: BTreeMap<String, usize>,
+    /// Appends that succeeded, with what they answered.
+    done: Vec<(AppendRequest, Appended)>,
+    events: u64,
+}
+
+struct ModelNode {
+    id: NodeId,
+    json: Arc<str>,
+    /// All nodes up to and including this one.
+    path: Vec<usize>,
+    state: BTreeMap<u8, u8>,
+}
+
+struct ModelBranch {
+    name: String,
+    path: Vec<usize>,
+    fence: u64,
+}
+
+/// Runs the operations; says what differs.
+async fn follow<Opened: Future<Output = Arc<dyn Store>>>(
+    open: impl Fn() -> Opened,
+    ops: &[Op],
+) -> Result<(), String> {
+    let mut chat = Chat {
+        store: open().await,
+        owner: Owner::local(),
+        id: ConversationId::new("model").map_err(|error| error.to_string())?,
+    };
+    let new = NewConversation::new(chat.id.clone(), NOW);
+    let made = chat.store.create_conversation(&chat.owner, new).await;
+    made.map_err(|error| error.to_string())?;
+    let mut model = Model {
+        branches: vec![ModelBranch {
+            name: "main".to_owned(),
+            path: Vec::new(),
+            fence: 0,
+        }],
+        active: "main".to_owned(),
+        events: 1,
+        ..Model::default()
+    };
+    for (n, op) in ops.iter().enumerate() {
+        if matches!(op, Op::Reopen) {
+            let (owner, id) = (chat.owner.clone(), chat.id.clone());
+            drop(chat);
+            let store = open().await;
+            chat = Chat { store, owner, id };
+        } else {
+            let outcome = model.apply(&chat, op).await;
+            outcome.map_err(|why| format!("operation {n}, {op:?}: {why}"))?;
+        }
+        model
+            .compare(&chat)
+            .await
+            .map_err(|why| format!("after operation {n}, {op:?}: {why}"))?;
+    }
+    Ok(())
+}
+
+/// A word for what a store answered.
+fn outcome<T>(result: &Result<T, Error>) -> &'static str {
+    match result {
+        Ok(_) => "ok",
+        Err(error) => error.kind(),
+    }
+}
+
+fn expect<T>(result: &Result<T, Error>, wanted: &str) -> Result<(), String> {
+    let got = outcome(result);
+    if got == wanted {
+        return Ok(());
+    }
+    let error = result.as_ref().err().map(Error::to_string);
+    Err(format!("expected {wanted}, got {got} ({error:?})"))
+}
+
+fn name(text: &str) -> BranchName {
+    BranchName::new(text).unwrap()
+}
+
+fn checkpoint(number: usize) -> CheckpointName {
+    CheckpointName::new(format!("checkpoint {number}")).unwrap()
+}
+
+impl Model {
+    /// The name that 002's formula gives.
+    fn next_name(&self, from: &str) -> String {
+        let taken = |name: &str| self.branches.iter().any(|branch| branch.name == name);
+        let nested = format!("{from}-v");
+        let mut number = 1;
+        for branch in &self.branches {
+            if branch.name == from || branch.name.starts_with(&nested) {
+                number += 1;
+            }
+        }
+        while taken(&format!("{from}-v{number}")) {
+            number += 1;
+        }
+        format!("{from}-v{number}")
+    }
+
+    fn words(&self, count: usize) -> Vec<String> {
+        (self.nodes.len()..self.nodes.len() + count)
+            .map(|n| format!("node {n}"))
+            .collect()
+    }
+
+    /// Adds nodes after `path`.
+    fn grow(&mut self, words: &[String], path: &[usize], append: Option<&Append>) -> Vec<usize> {
+        let mut path = path.to_vec();
+        let before = path.last().map(|last| self.nodes[*last].state.clone());
+        let before = before.unwrap_or_default();
+        let mut after = before.clone();
+        for (key, value) in append.iter().flat_map(|append| &append.patch) {
+            match value {
+                Some(value) => after.insert(*key, *value),
+                None => after.remove(key),
+            };
+        }
+        let from = append.map_or(0, |append| append.from);
+        for (n, word) in words.iter().enumerate() {
+            path.push(self.nodes.len());
+            let item = item(word);
+            self.nodes.push(ModelNode {
+                id: item.id,
+                json: item.json,
+                path: path.clone(),
+                state: if n < from { &before } else { &after }.clone(),
+            });
+        }
+        path
+    }
+
+    fn request(&self, at: AppendAt, words: &[String]) -> AppendRequest {
+        let items = words.iter().map(|word| item(word)).collect();
+        AppendRequest::new(at, items, NOW)
+    }
+
+    async fn apply(&mut self, chat: &Chat, op: &Op) -> Result<(), String> {
+        match op {
+            Op::Append(append) => self.append(chat, append).await,
+            Op::Open { .. } => self.open(chat, op).await,
+            Op::Repeat(n) => self.repeat(chat, *n).await,
+            Op::Conflict(n) if !self.nodes.is_empty() => {
+                let n = n % self.nodes.len();
+                let items = vec![raw(&format!("node {n}"), "other")];
+                expect(&chat.tip("main", items).await, "id_conflict")
+            }
+            Op::Activate(n) => {
+                let branch = self.branches[n % self.branches.len()].name.clone();
+                let changed = chat.change(RefChange::Activate(name(&branch))).await;
+                self.active = branch;
+                self.events += 1;
+                expect(&changed, "ok")
+            }
+            Op::Delete(n) => {
+                let n = n % self.branches.len();
+                let branch = self.branches[n].name.clone();
+                let changed = chat.change(RefChange::DeleteBranch(name(&branch))).await;
+                if branch == self.active {
+                    return expect(&changed, "invalid");
+                }
+                self.branches.remove(n);
+                self.events += 1;
+                expect(&changed, "ok")
+            }
+            Op::Claim(n) => {
+                let n = n % self.branches.len();
+                let branch = &mut self.branches[n];
+                branch.fence += 1;
+                self.events += 1;
+                expect(
+                    &chat.change(RefChange::Claim(name(&branch.name))).await,
+                    "ok",
+                )
+            }
+            Op::Set {
+                checkpoint: c,
+                node,
+            } if !self.nodes.is_empty() => {
+                let node = node % self.nodes.len();
+                let name = checkpoint(*c);
+                self.checkpoints.insert(name.to_string(), node);
+                self.events += 1;
+                let node = self.nodes[node].id;
+                expect(
+                    &chat.change(RefChange::SetCheckpoint { name, node }).await,
+                    "ok",
+                )
+            }
+            Op::Unset(c) => {
+                let name = checkpoint(*c);
+                let known = self.checkpoints.remove(name.as_str()).is_some();
+                self.events += u64::from(known);
+                let changed = chat.change(RefChange::DeleteCheckpoint(name)).await;
+                expect(&changed, if known { "ok" } else { "not_found" })
+            }
+            Op::Conflict(_) | Op::Set { .. } | Op::Reopen => Ok(()),
+        }
+    }
+
+    async fn append(&mut self, chat: &Chat, append: &Append) -> Result<(), String> {
+        let at = append.branch % self.branches.len();
+        let (branch, path) = (&self.branches[at], self.branches[at].path.clone());
+        let words = self.words(append.count);
+        let mut append = append.clone();
+        append.from = append.from.min(append.count - 1);
+        let expected = append
+            .back
+            .map(|back| path[..path.len().saturating_sub(back)].to_vec());
+        let moved = expected.as_ref().is_some_and(|expected| *expected != path);
+        let stale = append.fence.is_some_and(|age| age > 0 && branch.fence > 0);
+        let fence = append
+            .fence
+            .map(|age| Fence(branch.fence.saturating_sub(age)));
+        let branch_name = name(&branch.name);
+        let request = AppendRequest {
+            on_moved: append.on_moved,
+            fence,
+            patch: patch(&append),
+            ..self.request(
+                match &expected {
+                    None => AppendAt::Tip {
+                        branch: branch_name.clone(),
+                    },
+                    Some(expected) => AppendAt::Head {
+                        branch: branch_name.clone(),
+                        head: expected.last().map(|last| self.nodes[*last].id),
+                    },
+                },
+                &words,
+            )
+        };
+        let result = chat.append(request.clone()).await;
+        if stale {
+            return expect(&result, "stale_fence");
+        }
+        if moved && append.on_moved == OnMoved::Refuse {
+            return expect(&result, "head_moved");
+        }
+        expect(&result, "ok")?;
+        self.events += 1;
+        if moved {
+            let sibling = self.next_name(branch_name.as_str());
+            let path = self.grow(&words, &expected.unwrap_or_default(), Some(&append));
+            self.events += 1;
+            self.branches.push(ModelBranch {
+                name: sibling,
+                path,
+                fence: 0,
+            });
+        } else {
+            self.branches[at].path = self.grow(&words, &path, Some(&append));
+        }
+        self.done.extend(result.ok().map(|done| (request, done)));
+        Ok(())
+    }
+
+    async fn open(&mut self, chat: &Chat, op: &Op) -> Result<(), String> {
+        let Op::Open {
+            base,
+            from,
+            count,
+            activate,
+        } = op
+        else {
+            return Ok(());
+        };
+        let base = (base % (self.nodes.len() + 1)).checked_sub(1);
+        let from = self.branches[from % self.branches.len()].name.clone();
+        let words = self.words(*count);
+        let new = NewBranch {
+            base: base.map(|base| self.nodes[base].id),
+            label: BranchLabel::After(name(&from)),
+            activate: *activate,
+        };
+        let request = self.request(AppendAt::New(new), &words);
+        let result = chat.append(request.clone()).await;
+        expect(&result, "ok")?;
+        let opened = self.next_name(&from);
+        let path = base.map_or_else(Vec::new, |base| self.nodes[base].path.clone());
+        let path = self.grow(&words, &path, None);
+        self.branches.push(ModelBranch {
+            name: opened.clone(),
+            path,
+            fence: 0,
+        });
+        self.events += 1 + u64::from(*count > 0);
+        if *activate == Activation::Activate {
+            self.active = opened;
+            self.events += 1;
+        }
+        if *count > 0 {
+            self.done.extend(result.ok().map(|done| (request, done)));
+        }
+        Ok(())
+    }
+
+    async fn repeat(&mut self, chat: &Chat, n: usize) -> Result<(), String> {
+        if self.done.is_empty() {
+            return Ok(());
+        }
+        let (request, first) = &self.done[n % self.done.len()];
+        let result = chat.append(request.clone()).await;
+        expect(&result, "ok")?;
+        let again = result.map_err(|error| error.to_string())?;
+        let same = (again.head, again.first, again.depth, &again.nodes)
+            == (first.head, first.first, first.depth, &first.nodes);
+        if same && again.replayed {
+            return Ok(());
+        }
+        Err(format!("first {first:?}, again {again:?}"))
+    }
+
+    /// Whether everything that can be seen is as it must be.
+    async fn compare(&self, chat: &Chat) -> Result<(), String> {
+        let refs = chat.store.refs(&chat.owner, &chat.id).await;
+        let refs = refs.map_err(|error| error.to_string())?;
+        let got: Vec<_> = refs
+            .branches
+            .iter()
+            .map(|branch| {
+                (
+                    branch.name.as_str(),
+                    branch.nodes,
+                    branch.active,
+                    branch.fence.0,
+                )
+            })
+            .collect();
+        let wanted: Vec<_> = self
+            .branches
+            .iter()
+            .map(|branch| {
+                let active = branch.name == self.active;
+                (
+                    branch.name.as_str(),
+                    branch.path.len() as u64,
+                    active,
+                    branch.fence,
+                )
+            })
+            .collect();
+        same("branches", &got, &wanted)?;
+        let got = refs.checkpoints.iter();
+        let got: Vec<_> = got.map(|c| (c.name.to_string(), c.node)).collect();
+        let wanted = self.checkpoints.iter();
+        let wanted: Vec<_> = wanted
+            .map(|(c, n)| (c.clone(), self.nodes[*n].id))
+            .collect();
+        same("checkpoints", &got, &wanted)?;
+        for branch in &self.branches {
+            let at = At::Branch(name(&branch.name));
+            self.compare_path(chat, at, &branch.path).await?;
+        }
+        for node in self.checkpoints.values() {
+            let node = &self.nodes[*node];
+            self.compare_path(chat, At::Node(node.id), &node.path)
+                .await?;
+        }
+        let record = chat.store.conversation(&chat.owner, &chat.id).await;
+        let record = record.map_err(|error| error.to_string())?;
+        same("nodes", &record.nodes, &(self.nodes.len() as u64))?;
+        let events = chat
+            .store
+            .events(&chat.owner, &chat.id, 0, usize::MAX)
+            .await;
+        let events = events.map_err(|error| error.to_string())?;
+        same("events", &(events.len() as u64), &self.events)
+    }
+
+    async fn compare_path(&self, chat: &Chat, at: At, path: &[usize]) -> Result<(), String> {
+        let page = chat.read(ReadRequest::whole(at.clone())).await;
+        let page = page.map_err(|error| error.to_string())?;
+        let got: Vec<_> = page
+            .nodes
+            .iter()
+            .map(|node| (node.id, &*node.json))
+            .collect();
+        let wanted = path.iter().map(|n| &self.nodes[*n]);
+        let wanted: Vec<_> = wanted.map(|node| (node.id, &*node.json)).collect();
+        same("path", &got, &wanted)?;
+        let tail = chat.read(ReadRequest::last(at.clone(), 3)).await;
+        let tail = tail.map_err(|error| error.to_string())?.nodes;
+        same(
+            "tail",
+            &tail[..],
+            &page.nodes[page.nodes.len().saturating_sub(3)..],
+        )?;
+        let got: Vec<(String, String)> = chat
+            .state(at)
+            .await
+            .into_iter()
+            .map(|(key, _, value)| (key, value))
+            .collect();
+        let state = path.last().map(|last| &self.nodes[*last].state);
+        let wanted: Vec<(String, String)> = state
+            .into_iter()
+            .flatten()
+            .map(|(key, value)| (format!("layer {key}"), value.to_string()))
+            .collect();
+        same("state", &got, &wanted)
+    }
+}
+
+fn patch(append: &Append) -> StatePatch {
+    let changes = append.patch.iter().map(|(key, value)| {
+        let key = StateKey::new(format!("layer {key}")).unwrap();
+        match value {
+            Some(value) => StateChange::put(key, 1, value.to_string().into_bytes()),
+            None => StateChange::remove(key),
+        }
+    });
+    StatePatch {
+        changes: changes.collect(),
+        from: append.from,
+    }
+}
+
+fn same<T: PartialEq + std::fmt::Debug + ?Sized>(
+    what: &str,
+    got: &T,
+    wanted: &T,
+) -> Result<(), String> {
+    if got == wanted {
+        return Ok(());
+    }
+    Err(format!("{what}: got {got:?}, wanted {wanted:?}"))
+}

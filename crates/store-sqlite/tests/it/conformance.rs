@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use contexture_store::Store;
-use contexture_store_sqlite::SqliteStore;
+use contexture_store_sqlite::{SqliteOptions, SqliteStore, Synchronous};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_sqlite_store_shows_every_behaviour() {
@@ -16,4 +16,18 @@ async fn the_sqlite_store_shows_every_behaviour() {
         Arc::new(SqliteStore::open(path).unwrap()) as Arc<dyn Store>
     };
     contexture_store_testkit::run_all(open).await;
+}
+
+#[test]
+fn the_sqlite_store_follows_the_model() {
+    let directory = tempfile::tempdir().unwrap();
+    contexture_store_testkit::model::check(async |case| {
+        let path = directory.path().join(format!("{case}.db"));
+        // What is tested here is not durability, and a sync per operation is slow.
+        let options = SqliteOptions {
+            synchronous: Synchronous::Normal,
+            ..SqliteOptions::default()
+        };
+        Arc::new(SqliteStore::open_with(path, options).unwrap()) as Arc<dyn Store>
+    });
 }
