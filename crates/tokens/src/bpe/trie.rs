@@ -1,0 +1,209 @@
+//! A prefix tree over the bytes of all tokens: which is the longest token that starts here?
+//!
+//! Children live in one hash table keyed by (node, byte). The node at which a token ends has the token's number, so a
+//! step takes one look-up; plain arrays over the first two bytes and over three-byte characters save the first
+//! steps. Not here: which of several matching tokens an encoding chooses.
+
+use super::table::Table;
+
+/// Stands for "no token" and "no node".
+pub(crate) const NONE: u32 = u32::MAX;
+const ROOT: u32 = 0;
+const PAIRS: usize = 1 << 16;
+
+/// The prefix tree while tokens are added; nodes are numbered as they come, parents before children.
+pub(crate) struct TrieBuilder {
+    children: Table,
+    /// The parent and the byte that leads from it.
+    ways: Vec<(u32, u8)>,
+    tokens: Vec<u32>,
+}
+
+/// The finished prefix tree.
+#[derive(Debug)]
+pub(crate) struct Trie {
+    children: Table,
+    /// How many tokens there are: nodes from here on are only prefixes of tokens.
+    count: u32,
+    /// The token of each single byte.
+    singles: Vec<u32>,
+    /// The node of each two-byte prefix.
+    pairs: Vec<u32>,
+    /// The token of each three-byte character that is one.
+    chars: Vec<u32>,
+}
+
+impl TrieBuilder {
+    /// Makes a tree with a root, which takes up to `nodes` nodes more.
+    pub(crate) fn with_capacity(nodes: usize) -> Self {
+        let mut builder = Self {
+            children: Table::with_capacity(nodes),
+            ways: Vec::with_capacity(nodes + 1),
+            tokens: Vec::with_capacity(nodes + 1),
+        };
+        builder.ways.push((ROOT, 0));
+        builder.tokens.push(NONE);
+        builder
+    }
+
+    /// Adds a token whose bytes are those on the way to `node` followed by `rest`, and returns the node it ends at.
+    pub(crate) fn insert(&mut self, node: Option<u32>, rest: &[u8], token: u32) -> u32 {
+        let mut at = node.unwrap_or(ROOT);
+        for &byte in rest {
+            at = self.child(at, byte);
+        }
+        if let Some(slot) = self.tokens.get_mut(at as usize) {
+            *slot = token;
+        }
+        at
+    }
+
+    /// The longest token that is a proper prefix of each token, [`NONE`] for tokens without one.
+    pub(crate) fn shorter(&self, count: usize) -> Vec<u32> {
+        let mut shorter = vec![NONE; count];
+        let mut above: Vec<u32> = Vec::with_capacity(self.tokens.len());
+        for (&token, way) in self.tokens.iter().zip(&self.ways) {
+            let prefix = above.get(way.0 as usize).copied().unwrap_or(NONE);
+            if let Some(slot) = shorter.get_mut(token as usize) {
+                *slot = prefix;
+            }
+            above.push(if token == NONE { prefix } else { token });
+        }
+        shorter
+    }
+
+    /// Closes the tree over `count` tokens and gives the nodes of tokens the tokens' numbers.
+    pub(crate) fn finish(self, count: u32) -> Trie {
+        let mut children = Table::with_capacity(self.ways.len());
+        let mut names: Vec<u32> = Vec::with_capacity(self.ways.len());
+        let mut next = count;
+        for (index, (&token, way)) in self.tokens.iter().zip(&self.ways).enumerate() {
+            let name = if token == NONE {
+                next += 1;
+                next - 1
+            } else {
+                token
+            };
+            names.push(name);
+            if index > 0 {
+                let parent = names.get(way.0 as usize).copied().unwrap_or(count);
+                children.insert(key(parent, way.1), name);
+            }
+        }
+        // The root is the first node without a token.
+        Trie::new(children, count)
+    }
+
+    fn child(&mut self, node: u32, byte: u8) -> u32 {
+        if let Some(child) = self.children.get(key(node, byte)) {
+            return child;
+        }
+        let new = self.tokens.len() as u32;
+        self.children.insert(key(node, byte), new);
+        self.tokens.push(NONE);
+        self.ways.push((node, byte));
+        new
+    }
+}
+
+impl Trie {
+    fn new(children: Table, count: u32) -> Self {
+        let child = |node: u32, byte: u8| children.get(key(node, byte));
+        let bytes = || 0..=u8::MAX;
+        let singles: Vec<u32> = bytes()
+            .map(|byte| child(count, byte).unwrap_or(NONE))
+            .collect();
+        let mut pairs = Vec::with_capacity(PAIRS);
+        for &single in &singles {
+            pairs.extend(bytes().map(|byte| child(single, byte).unwrap_or(NONE)));
+        }
+        let mut chars = vec![NONE; PAIRS];
+        for lead in 0xe0..=0xef_u8 {
+            for middle in 0x80..=0xbf_u8 {
+                let pair = pairs.get(two(lead, middle)).copied().unwrap_or(NONE);
+                for last in 0x80..=0xbf_u8 {
+                    if let Some(slot) = chars.get_mut(three(lead, middle, last))
+                        && let Some(node) = child(pair, last)
+                        && node < count
+                    {
+                        *slot = node;
+                    }
+                }
+            }
+        }
+        Self {
+            children,
+            count,
+            singles,
+            pairs,
+            chars,
+        }
+    }
+
+    /// The longest token that `bytes` begin with, [`NONE`] if they begin with none (which is when they are empty,
+    /// every byte being a token).
+    #[inline]
+    pub(crate) fn longest(&self, bytes: &[u8]) -> u32 {
+        if let [
+            lead @ 0xe0..=0xef,
+            middle @ 0x80..=0xbf,
+            last @ 0x80..=0xbf,
+            rest @ ..,
+        ] = bytes
+        {
+            let token = self.chars.get(three(*lead, *middle, *last)).copied();
+            if let Some(token) = token.filter(|&token| token != NONE) {
+                return self.walk(token, token, rest);
+            }
+        }
+        match bytes {
+            [] => NONE,
+            [byte] => self.single(*byte),
+            [first, second, rest @ ..] => {
+                let best = self.single(*first);
+                match self.pairs.get(two(*first, *second)) {
+                    None | Some(&NONE) => best,
+                    Some(&node) if node < self.count => self.walk(node, node, rest),
+                    Some(&node) => self.walk(node, best, rest),
+                }
+            }
+        }
+    }
+
+    /// The longest token on the way down from `node` along `rest`, `best` if there is none.
+    #[inline]
+    fn walk(&self, mut node: u32, mut best: u32, rest: &[u8]) -> u32 {
+        for &byte in rest {
+            match self.children.get(key(node, byte)) {
+                Some(child) => node = child,
+                None => break,
+            }
+            if node < self.count {
+                best = node;
+            }
+        }
+        best
+    }
+
+    #[inline]
+    fn single(&self, byte: u8) -> u32 {
+        self.singles.get(usize::from(byte)).copied().unwrap_or(NONE)
+    }
+}
+
+/// Nodes are fewer than 2^24, so the key of [`NONE`] is no node's key.
+#[inline]
+fn key(node: u32, byte: u8) -> u32 {
+    node << 8 | u32::from(byte)
+}
+
+#[inline]
+fn two(first: u8, second: u8) -> usize {
+    usize::from(first) << 8 | usize::from(second)
+}
+
+/// The code point of a three-byte character.
+#[inline]
+fn three(lead: u8, middle: u8, last: u8) -> usize {
+    usize::from(lead & 0x0f) << 12 | usize::from(middle & 0x3f) << 6 | usize::from(last & 0x3f)
+}

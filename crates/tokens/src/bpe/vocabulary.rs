@@ -1,0 +1,266 @@
+//! A vocabulary ready to count with: merges, splits, whole words and prefixes.
+//!
+//! Everything is derived from the packed merges when a vocabulary is first used, and is immutable from then on.
+//! Invariant: tokens are numbered by rank, so "merged earlier" is "smaller number". Not here: the counting itself.
+
+use super::packed::{BYTES, Merges, PackedError};
+use super::table::Index;
+use super::trie::{NONE, Trie, TrieBuilder};
+
+/// The tables of one byte-pair encoding.
+#[derive(Debug)]
+pub(crate) struct Vocabulary {
+    /// The bytes of all tokens, one after the other.
+    bytes: Vec<u8>,
+    entries: Vec<Entry>,
+    /// (left, right) → the token they merge to.
+    merges: Index,
+    /// A token's bytes → the token.
+    words: Index,
+    trie: Trie,
+    longest: usize,
+}
+
+/// What there is to know about one token, in one place because it is asked together.
+#[derive(Debug, Clone, Copy)]
+struct Entry {
+    /// Where the token begins in the bytes of all tokens.
+    start: u32,
+    length: u32,
+    /// The longest token that is a proper prefix of this one, or [`NONE`].
+    shorter: u32,
+    /// The two parts of a merged token; a byte's parts are itself.
+    left: u32,
+    right: u32,
+}
+
+impl Entry {
+    #[inline]
+    fn parts(&self) -> (u32, u32) {
+        (self.left, self.right)
+    }
+}
+
+impl Vocabulary {
+    /// Builds the tables from a packed vocabulary.
+    pub(crate) fn unpack(packed: &[u8]) -> Result<Self, PackedError> {
+        Ok(Self::build(&Merges::unpack(packed)?))
+    }
+
+    /// The vocabulary in which every byte is a token.
+    pub(crate) fn of_bytes() -> Self {
+        Self::build(&Merges {
+            bytes: std::array::from_fn(|byte| byte as u8),
+            parts: Vec::new(),
+        })
+    }
+
+    /// Builds the tables from merges.
+    fn build(source: &Merges) -> Self {
+        let count = source.bytes.len() + source.parts.len();
+        let (bytes, starts) = spell(source);
+        let builder = plant(source, &bytes, &starts);
+        let mut merges = Index::with_capacity(count);
+        let mut words = Index::with_capacity(count);
+        let mut entries = Vec::with_capacity(count);
+        let mut longest = 0;
+        let parts = (0..BYTES).map(|byte| (byte, byte));
+        let parts = parts.chain(source.parts.iter().copied());
+        let shorter = builder.shorter(count);
+        for (((token, word), (left, right)), shorter) in
+            (0..).zip(spelled(&bytes, &starts)).zip(parts).zip(shorter)
+        {
+            if token >= BYTES {
+                merges.insert(pair(left, right), token);
+            }
+            words.insert(fingerprint(word), token);
+            longest = longest.max(word.len());
+            entries.push(Entry {
+                start: starts.get(token as usize).copied().unwrap_or(0),
+                length: word.len() as u32,
+                shorter,
+                left,
+                right,
+            });
+        }
+        Self {
+            trie: builder.finish(count as u32),
+            bytes,
+            entries,
+            merges,
+            words,
+            longest,
+        }
+    }
+
+    /// Length in bytes of the longest token.
+    pub(crate) fn longest_token(&self) -> usize {
+        self.longest
+    }
+
+    /// The bytes of a token, none for a number that is no token.
+    #[inline]
+    pub(crate) fn bytes(&self, token: u32) -> &[u8] {
+        self.entries
+            .get(token as usize)
+            .and_then(|entry| {
+                let start = entry.start as usize;
+                self.bytes.get(start..start + entry.length as usize)
+            })
+            .unwrap_or_default()
+    }
+
+    /// The length of a token in bytes, 0 for a number that is no token.
+    #[inline]
+    pub(crate) fn length(&self, token: u32) -> usize {
+        self.entries
+            .get(token as usize)
+            .map_or(0, |entry| entry.length as usize)
+    }
+
+    /// The token that is exactly these bytes.
+    #[inline]
+    pub(crate) fn word(&self, bytes: &[u8]) -> Option<u32> {
+        if bytes.len() > self.longest {
+            return None;
+        }
+        self.words
+            .find(fingerprint(bytes), |token| self.bytes(token) == bytes)
+    }
+
+    /// The longest token that `bytes` begin with; [`NONE`] for no bytes.
+    #[inline]
+    pub(crate) fn longest_prefix(&self, bytes: &[u8]) -> u32 {
+        self.trie.longest(bytes)
+    }
+
+    /// The next shorter token that `token` begins with, or [`NONE`].
+    #[inline]
+    pub(crate) fn shorter(&self, token: u32) -> u32 {
+        self.entries
+            .get(token as usize)
+            .map_or(NONE, |entry| entry.shorter)
+    }
+
+    /// The token that two tokens merge to.
+    #[inline]
+    fn merge(&self, left: u32, right: u32) -> Option<u32> {
+        let pair = pair(left, right);
+        if !self.merges.maybe(pair) {
+            return None;
+        }
+        self.merges.find(pair, |token| {
+            self.entries
+                .get(token as usize)
+                .is_some_and(|entry| entry.left == left && entry.right == right)
+        })
+    }
+
+    /// Whether two tokens can stand side by side: whether their joined bytes encode to just these two.
+    ///
+    /// Undoes the merges inside both tokens, latest first, and asks at each step whether the encoding would rather
+    /// have merged across the boundary. `limit` is the rank from which on a merge across comes too late; on equal
+    /// rank the merge further left wins.
+    #[inline]
+    pub(crate) fn compatible(&self, mut left: u32, mut right: u32) -> bool {
+        let mut limit = u32::MAX;
+        loop {
+            if let Some(across) = self.merge(left, right)
+                && across < limit
+            {
+                return false;
+            }
+            if left < BYTES && right < BYTES {
+                return true;
+            }
+            // Which side is undone is as good as random, so this is written for selection without branching.
+            let undo_left = left > right;
+            let latest = left.max(right);
+            let parts = self
+                .entries
+                .get(latest as usize)
+                .map_or((0, 0), Entry::parts);
+            limit = latest + u32::from(!undo_left);
+            left = if undo_left { parts.1 } else { left };
+            right = if undo_left { right } else { parts.0 };
+        }
+    }
+}
+
+/// Writes out the bytes of every token.
+fn spell(source: &Merges) -> (Vec<u8>, Vec<u32>) {
+    let count = source.bytes.len() + source.parts.len();
+    let mut bytes = Vec::with_capacity(count * 8);
+    let mut starts = Vec::with_capacity(count + 1);
+    starts.push(0);
+    for &byte in &source.bytes {
+        bytes.push(byte);
+        starts.push(bytes.len() as u32);
+    }
+    for &(left, right) in &source.parts {
+        for part in [left as usize, right as usize] {
+            if let (Some(&from), Some(&to)) = (starts.get(part), starts.get(part + 1)) {
+                bytes.extend_from_within(from as usize..to as usize);
+            }
+        }
+        starts.push(bytes.len() as u32);
+    }
+    (bytes, starts)
+}
+
+fn spelled<'a>(bytes: &'a [u8], starts: &'a [u32]) -> impl Iterator<Item = &'a [u8]> {
+    starts
+        .iter()
+        .zip(starts.iter().skip(1))
+        .map(|(&from, &to)| bytes.get(from as usize..to as usize).unwrap_or_default())
+}
+
+/// Adds all tokens to a prefix tree, each below the node of its left part.
+fn plant(source: &Merges, bytes: &[u8], starts: &[u32]) -> TrieBuilder {
+    let right = |token: u32| {
+        let at = token as usize;
+        match (starts.get(at), starts.get(at + 1)) {
+            (Some(&from), Some(&to)) => bytes.get(from as usize..to as usize).unwrap_or_default(),
+            _ => &[],
+        }
+    };
+    // Every token adds at most the bytes of its right part.
+    let nodes = source
+        .parts
+        .iter()
+        .map(|parts| right(parts.1).len())
+        .sum::<usize>();
+    let nodes = nodes + source.bytes.len();
+    let mut builder = TrieBuilder::with_capacity(nodes);
+    let mut ends: Vec<u32> = Vec::with_capacity(starts.len());
+    for (token, &byte) in (0..).zip(&source.bytes) {
+        ends.push(builder.insert(None, &[byte], token));
+    }
+    for (token, &(left, tail)) in (BYTES..).zip(&source.parts) {
+        let node = ends.get(left as usize).copied();
+        ends.push(builder.insert(node, right(tail), token));
+    }
+    builder
+}
+
+fn pair(left: u32, right: u32) -> u64 {
+    u64::from(left) << 20 | u64::from(right)
+}
+
+/// A hash of a token's bytes; equal hashes are told apart by comparing bytes.
+#[inline]
+fn fingerprint(bytes: &[u8]) -> u64 {
+    const MULTIPLIER: u64 = 0xD6E8_FEB8_6659_FD93;
+    let mut hash = bytes.len() as u64;
+    let mut chunks = bytes.chunks_exact(8);
+    for chunk in &mut chunks {
+        let word = chunk.try_into().map_or(0, u64::from_le_bytes);
+        hash = (hash ^ word).wrapping_mul(MULTIPLIER).rotate_left(29);
+    }
+    let word = chunks
+        .remainder()
+        .iter()
+        .fold(0, |word, &byte| word << 8 | u64::from(byte));
+    hash = (hash ^ word).wrapping_mul(MULTIPLIER);
+    hash ^ hash >> 32
+}

@@ -1,0 +1,184 @@
+//! Sorting text into the classes that tokenizers treat differently.
+//!
+//! One vocabulary's count times a constant is a bad estimate of another's: the ratio differs by half between English
+//! and emoji. So tokens are tallied per class: scripts by the first character of each piece, and for Latin text by the
+//! look of the line the piece begins on. Both passes are linear and look at nothing but the text.
+
+/// A class of content.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Class {
+    /// Sentences in Latin letters.
+    Prose,
+    /// Program text: many operators and brackets.
+    Code,
+    /// JSON and its like: quotes, colons, commas.
+    Json,
+    /// Chinese, Japanese, Korean.
+    Cjk,
+    /// Other scripts, emoji, and dense strings: numbers, hashes, base64.
+    Other,
+}
+
+impl Class {
+    pub(crate) const COUNT: usize = 5;
+
+    pub(crate) fn index(self) -> usize {
+        match self {
+            Self::Prose => 0,
+            Self::Code => 1,
+            Self::Json => 2,
+            Self::Cjk => 3,
+            Self::Other => 4,
+        }
+    }
+}
+
+/// Gives the class of one piece after the other.
+#[derive(Debug)]
+pub(crate) struct Classifier<'t> {
+    text: &'t [u8],
+    at: usize,
+    line_end: usize,
+    line: Class,
+}
+
+impl<'t> Classifier<'t> {
+    pub(crate) fn new(text: &'t str) -> Self {
+        Self {
+            text: text.as_bytes(),
+            at: 0,
+            line_end: 0,
+            line: Class::Prose,
+        }
+    }
+
+    /// The class of the next piece; pieces come in order and without gaps.
+    pub(crate) fn next(&mut self, piece: &[u8]) -> Class {
+        if self.at >= self.line_end {
+            let rest = self.text.get(self.at..).unwrap_or_default();
+            let length = rest
+                .iter()
+                .position(|&byte| byte == b'\n')
+                .map_or(rest.len(), |newline| newline + 1);
+            self.line = classify(rest.get(..length).unwrap_or_default());
+            self.line_end = self.at + length;
+        }
+        self.at += piece.len();
+        script(piece).unwrap_or(self.line)
+    }
+}
+
+/// The class by script of a piece's first character, `None` for Latin and signs of ASCII.
+fn script(piece: &[u8]) -> Option<Class> {
+    let body = piece.strip_prefix(b" ").unwrap_or(piece);
+    let (&first, rest) = body.split_first()?;
+    if first < 0xc9 {
+        // ASCII, and Latin up to U+0240.
+        return None;
+    }
+    let tail = |at: usize| u32::from(rest.get(at).copied().unwrap_or(0) & 0x3f);
+    let code = match first {
+        0xe0..=0xef => u32::from(first & 0x0f) << 12 | tail(0) << 6 | tail(1),
+        0xf0.. => u32::from(first & 0x07) << 18 | tail(0) << 12 | tail(1) << 6 | tail(2),
+        _ => u32::from(first & 0x1f) << 6 | tail(0),
+    };
+    match code {
+        0x1100..=0x11ff
+        | 0x2e80..=0xa4cf
+        | 0xac00..=0xd7ff
+        | 0xf900..=0xfaff
+        | 0xff00..=0xffef
+        | 0x2_0000..=0x3_ffff => Some(Class::Cjk),
+        // Latin Extended Additional, and punctuation such as quotes and dashes.
+        0x1e00..=0x1eff | 0x2000..=0x206f => None,
+        _ => Some(Class::Other),
+    }
+}
+
+/// The class of a line by what it is made of.
+fn classify(line: &[u8]) -> Class {
+    let (mut solid, mut digits, mut quotes, mut marks, mut operators) = (0usize, 0, 0, 0, 0);
+    let (mut run, mut longest) = (0usize, 0);
+    for &byte in line {
+        if byte.is_ascii_whitespace() {
+            run = 0;
+            continue;
+        }
+        solid += 1;
+        match byte {
+            b'0'..=b'9' => digits += 1,
+            b'"' => quotes += 1,
+            b':' | b',' | b'[' | b']' => marks += 1,
+            b'{' | b'}' => {
+                marks += 1;
+                operators += 1;
+            }
+            b'(' | b')' | b';' | b'=' | b'<' | b'>' | b'+' | b'*' | b'/' | b'&' | b'|' | b'!'
+            | b'_' | b'#' | b'$' | b'\\' | b'`' => operators += 1,
+            _ => {}
+        }
+        run = if byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/' | b'_' | b'-') {
+            run + 1
+        } else {
+            0
+        };
+        longest = longest.max(run);
+    }
+    if quotes >= 2 && marks * 2 >= quotes && (quotes + marks) * 12 >= solid {
+        Class::Json
+    } else if longest >= 48 || digits * 3 >= solid.max(1) {
+        Class::Other
+    } else if (operators + marks / 2) * 10 >= solid.max(1) {
+        Class::Code
+    } else {
+        Class::Prose
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_are_classed_by_their_look() {
+        for (line, expected) in [
+            (
+                "The quick brown fox jumps over the lazy dog, twice.",
+                Class::Prose,
+            ),
+            ("She said \"no\" and left; nobody minded.", Class::Prose),
+            ("    let mut found: Vec<String> = Vec::new();", Class::Code),
+            ("}", Class::Code),
+            ("def f(x): return x + 1", Class::Code),
+            (r#"  "user_id": "mia_li_3668","#, Class::Json),
+            (r#"{"a":1,"b":[true,null]}"#, Class::Json),
+            ("3.14159 2.71828 1.41421", Class::Other),
+            (
+                "aGVsbG8gd29ybGQgaGVsbG8gd29ybGQgaGVsbG8gd29ybGQgaGVsbG8gd29ybGQ=",
+                Class::Other,
+            ),
+            ("", Class::Prose),
+        ] {
+            assert_eq!(classify(line.as_bytes()), expected, "{line}");
+        }
+    }
+
+    #[test]
+    fn scripts_are_known_by_their_first_character() {
+        for (piece, expected) in [
+            ("word", None),
+            (" über", None),
+            ("“", None),
+            (" 漢字", Some(Class::Cjk)),
+            ("かな", Some(Class::Cjk)),
+            ("한국", Some(Class::Cjk)),
+            ("、", Some(Class::Cjk)),
+            ("привет", Some(Class::Other)),
+            (" 👍", Some(Class::Other)),
+            ("", None),
+            (" ", None),
+        ] {
+            assert_eq!(script(piece.as_bytes()), expected, "{piece:?}");
+        }
+    }
+}

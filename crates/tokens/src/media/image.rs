@@ -1,0 +1,198 @@
+//! Tokens of an image.
+//!
+//! The rules are those of the providers' image guides (OpenAI "Images and vision", Anthropic "Vision", Google "Image
+//! understanding" and "Media resolution"), read as data from the catalogue.
+
+use std::str::FromStr;
+
+use contexture_catalogue::{ImageRule, MediaRules};
+
+use super::dimensions::Dimensions;
+use crate::count::TokenCount;
+
+/// How closely the model is asked to look: OpenAI's `detail`, Gemini's `media_resolution`.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
+pub enum Detail {
+    /// The provider decides.
+    #[default]
+    Auto,
+    /// As few tokens as possible.
+    Low,
+    /// Gemini's medium; elsewhere as [`Self::High`].
+    Medium,
+    /// The provider's full rule.
+    High,
+    /// Without scaling down where the model has that; Gemini's `ULTRA_HIGH`.
+    Original,
+}
+
+/// A word that is no detail.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("unknown image detail {0:?}; known are auto, low, medium, high, original")]
+pub struct UnknownDetail(String);
+
+impl FromStr for Detail {
+    type Err = UnknownDetail;
+
+    /// Reads OpenAI's words, and Gemini's with their prefix `MEDIA_RESOLUTION_`; case does not matter.
+    fn from_str(word: &str) -> Result<Self, UnknownDetail> {
+        let word: String = word.chars().take(64).collect();
+        let plain = word.to_ascii_lowercase();
+        match plain.strip_prefix("media_resolution_").unwrap_or(&plain) {
+            "" | "auto" | "unspecified" => Ok(Self::Auto),
+            "low" => Ok(Self::Low),
+            "medium" => Ok(Self::Medium),
+            "high" => Ok(Self::High),
+            "original" | "ultra_high" => Ok(Self::Original),
+            _ => Err(UnknownDetail(word)),
+        }
+    }
+}
+
+/// The tokens of one image; without dimensions, `high` is the most that the rule gives any image.
+#[must_use]
+pub fn image(rules: &MediaRules, size: Option<Dimensions>, detail: Detail) -> TokenCount {
+    match rules.image {
+        ImageRule::Tiles { base, tile } => tiles(base.into(), tile.into(), size, detail),
+        ImageRule::Patches {
+            edge,
+            patches,
+            original_patches,
+            thousandths,
+        } => {
+            let original = u64::from(original_patches.unwrap_or(patches));
+            let squares = squares(edge, patches.into(), original, size, detail);
+            squares.scaled(thousandths.into())
+        }
+        ImageRule::Area {
+            pixels_per_token,
+            edge,
+            tokens,
+        } => area(pixels_per_token, edge, tokens.into(), size),
+        ImageRule::Crops {
+            small,
+            crop_low,
+            crop_high,
+            tokens,
+        } => crops(small, (crop_low, crop_high), tokens.into(), size),
+        ImageRule::Fixed {
+            low,
+            medium,
+            high,
+            original,
+        } => {
+            // The published numbers are what an image of usual shape takes.
+            let about = |tokens: u32| {
+                let tokens = u64::from(tokens);
+                TokenCount::estimated(tokens / 2, tokens, tokens + tokens / 10)
+            };
+            match detail {
+                Detail::Auto => TokenCount::estimated(low.into(), high.into(), about(high).high),
+                Detail::Low => about(low),
+                Detail::Medium => about(medium),
+                Detail::High => about(high),
+                Detail::Original => about(original),
+            }
+        }
+        // A rule of a newer catalogue than this code: as careful as any known rule.
+        _ => TokenCount::estimated(1, 5_000, 10_000),
+    }
+}
+
+impl TokenCount {
+    fn scaled(self, thousandths: u64) -> Self {
+        let scale = |squares: u64| squares.saturating_mul(thousandths).div_ceil(1000);
+        Self::estimated(scale(self.low), scale(self.count), scale(self.high))
+    }
+}
+
+fn tiles(base: u64, tile: u64, size: Option<Dimensions>, detail: Detail) -> TokenCount {
+    // 2,048 by 768 pixels are the most that is left after scaling: four by two squares.
+    const MOST: u64 = 8;
+    let of = |squares: u64| base.saturating_add(tile.saturating_mul(squares));
+    if detail == Detail::Low {
+        return TokenCount::estimated(base, base, base);
+    }
+    let low = if detail == Detail::Auto { base } else { of(1) };
+    let Some(size) = size else {
+        return TokenCount::estimated(low, of(4), of(MOST));
+    };
+    let (width, height) = (f64::from(size.width), f64::from(size.height));
+    let boxed = (2048.0 / width.max(height)).min(1.0);
+    let short = 768.0 / (width.min(height) * boxed);
+    let squares = |scale: f64| {
+        let side = |pixels: f64| (pixels * scale / 512.0).ceil().max(1.0);
+        (side(width) * side(height)) as u64
+    };
+    let count = squares(boxed * short.min(1.0)).min(MOST);
+    // Some models scale small images up to the 768 pixels as well.
+    let high = squares(boxed * short).clamp(count, MOST);
+    TokenCount::estimated(low, of(count), of(high))
+}
+
+fn squares(
+    edge: u32,
+    most: u64,
+    original: u64,
+    size: Option<Dimensions>,
+    detail: Detail,
+) -> TokenCount {
+    // Low detail is an image of 512 by 512 pixels.
+    let small = u64::from(512u32.div_ceil(edge.max(1))).pow(2);
+    let (limit, bound) = match detail {
+        Detail::Low => (small.min(most), small.min(most)),
+        Detail::Auto => (most, original),
+        Detail::Medium | Detail::High => (most, most),
+        Detail::Original => (original, original),
+    };
+    match size {
+        None => TokenCount::estimated(1, limit.min(1024), bound),
+        Some(size) => {
+            let side = |pixels: u32| u64::from(pixels.div_ceil(edge.max(1)));
+            let all = side(size.width).saturating_mul(side(size.height));
+            // Scaling down keeps the shape, so a few squares less than the limit may be left.
+            let count = all.min(limit);
+            let low = if all > limit { limit * 4 / 5 } else { count };
+            let low = if detail == Detail::Auto {
+                low.min(small)
+            } else {
+                low
+            };
+            TokenCount::estimated(low, count, all.min(bound))
+        }
+    }
+}
+
+fn area(pixels_per_token: u32, edge: u32, most: u64, size: Option<Dimensions>) -> TokenCount {
+    let Some(size) = size else {
+        return TokenCount::estimated(1, most, most);
+    };
+    let (width, height) = (f64::from(size.width), f64::from(size.height));
+    let scale = (f64::from(edge) / width.max(height)).min(1.0);
+    let pixels = width * scale * (height * scale);
+    let tokens = (pixels / f64::from(pixels_per_token.max(1))).ceil() as u64;
+    let count = tokens.clamp(1, most);
+    // The provider calls its formula approximate; sides are rounded up to whole patches.
+    let high = (tokens + tokens / 10 + 16).min(most);
+    TokenCount::estimated(count - count / 10, count, high)
+}
+
+fn crops(small: u32, crop: (u32, u32), tokens: u64, size: Option<Dimensions>) -> TokenCount {
+    // A 4K image has 15 crops; without dimensions we count on one of 8K.
+    const UNKNOWN: u64 = 64;
+    // Bounds what a header can claim.
+    const MOST: u64 = 256;
+    let Some(size) = size else {
+        return TokenCount::estimated(tokens, tokens * 4, tokens * UNKNOWN);
+    };
+    if size.width <= small && size.height <= small {
+        return TokenCount::estimated(tokens, tokens, tokens);
+    }
+    let (crop_low, crop_high) = (crop.0.max(1), crop.1.max(crop.0).max(1));
+    let unit = (size.width.min(size.height) / 3 * 2).clamp(crop_low, crop_high);
+    let side = |pixels: u32| u64::from(pixels.div_ceil(unit));
+    let crops = side(size.width)
+        .saturating_mul(side(size.height))
+        .clamp(1, MOST);
+    TokenCount::estimated(tokens, tokens * crops, tokens * crops)
+}

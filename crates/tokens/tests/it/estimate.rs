@@ -1,0 +1,112 @@
+//! Estimates are bounded, additive enough and ordered.
+
+use contexture_tokens::{
+    CountKind, Encoding, EstimatingCounter, ExactCounter, TokenCount, TokenCounter, counter_for,
+};
+
+use crate::strings::{Rng, hostile};
+
+const ESTIMATED: [Encoding; 5] = [
+    Encoding::ClaudeV1,
+    Encoding::ClaudeV2,
+    Encoding::Gemma3,
+    Encoding::Gemma4,
+    Encoding::Other,
+];
+
+#[test]
+fn bounds_hold_their_order_on_any_text() {
+    let mut rng = Rng(5);
+    for _ in 0..3_000 {
+        let text = hostile(&mut rng);
+        for encoding in ESTIMATED {
+            let count = counter_for(encoding).count(&text);
+            assert!(
+                0 < count.low && count.low <= count.count && count.count <= count.high,
+                "{encoding} {count:?} {text:?}"
+            );
+            assert!(
+                count.high <= text.len() as u64 + 1,
+                "{encoding} {count:?} {text:?}"
+            );
+            assert_eq!(count.kind, CountKind::Estimated);
+        }
+    }
+}
+
+#[test]
+fn nothing_has_no_tokens() {
+    for encoding in ESTIMATED {
+        assert_eq!(counter_for(encoding).count("").high, 0);
+    }
+}
+
+/// The ratios to `o200k_base` per class of content, in thousandths.
+#[test]
+fn each_class_has_its_ratio() {
+    let prose = "It was the best of times, it was the worst of times, it was the age of wisdom.\n";
+    let code = "    for (i, x) in xs.iter().enumerate() { sum += f(x) * w[i]; }\n";
+    let json = "  {\"id\": \"a-1\", \"tags\": [\"x\", \"y\"], \"ok\": true},\n";
+    let cjk = "春眠不覚暁、処処聞啼鳥。夜来風雨声、花落知多少。\n";
+    let emoji = "👍🎉😀👍🎉😀👍🎉😀\n";
+    for (encoding, text, expected) in [
+        (Encoding::ClaudeV1, prose, 1150),
+        (Encoding::ClaudeV2, prose, 1500),
+        (Encoding::ClaudeV2, code, 1620),
+        (Encoding::ClaudeV2, json, 1580),
+        (Encoding::ClaudeV1, cjk, 1450),
+        (Encoding::Gemma4, cjk, 810),
+        (Encoding::Gemma4, code, 1200),
+        (Encoding::Gemma3, emoji, 900),
+    ] {
+        let text = text.repeat(50);
+        let base = ExactCounter::o200k_base().count(&text).count;
+        let estimate = counter_for(encoding).count(&text).count;
+        let ratio = estimate * 1000 / base;
+        assert!(
+            ratio.abs_diff(expected) <= 15,
+            "{encoding} {ratio} {text:.30?}"
+        );
+    }
+}
+
+/// Mixed text is the sum of its lines, whatever stands around them.
+#[test]
+fn lines_add_up() {
+    let lines = [
+        "Here is what the tool returned, as you asked:\n",
+        "{\"status\": \"ok\", \"items\": [1, 2, 3], \"next\": null}\n",
+        "    return self.items[index].clone();\n",
+        "以上です。よろしくお願いします。\n",
+    ];
+    let counter = EstimatingCounter::of(Encoding::ClaudeV2);
+    let whole = counter.count(&lines.concat());
+    let sum: TokenCount = lines.iter().map(|line| counter.count(line)).sum();
+    assert!(
+        whole.count.abs_diff(sum.count) <= lines.len() as u64,
+        "{whole:?} {sum:?}"
+    );
+    assert!(whole.high <= sum.high);
+}
+
+#[test]
+fn the_limit_holds_against_the_upper_bound() {
+    let counter = counter_for(Encoding::ClaudeV2);
+    let text = "Some words to count. ".repeat(20);
+    let count = counter.count(&text);
+    assert_eq!(counter.count_up_to(&text, count.high), Some(count));
+    assert_eq!(counter.count_up_to(&text, count.high - 1), None);
+}
+
+#[test]
+fn sums_are_as_good_as_their_worst_part() {
+    let sum = TokenCount::exact(5) + TokenCount::estimated(1, 2, 4);
+    assert_eq!((sum.low, sum.count, sum.high), (6, 7, 9));
+    assert_eq!(sum.kind, CountKind::Estimated);
+    assert_eq!(
+        TokenCount::estimated(9, 5, 1),
+        TokenCount::estimated(5, 5, 5)
+    );
+    let most = TokenCount::exact(u64::MAX) + TokenCount::exact(1);
+    assert_eq!(most.count, u64::MAX);
+}
