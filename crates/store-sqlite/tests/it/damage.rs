@@ -1,0 +1,197 @@
+//! Damaged bytes are reported, never returned.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use contexture_store::{AppendRequest, Error, ReadRequest, StateKey, StatePatch, StateRequest};
+use contexture_store_sqlite::SqliteStore;
+use contexture_store_testkit::Chat;
+use contexture_store_testkit::chat::{NOW, item, on};
+use rusqlite::Connection;
+
+async fn filled(path: &Path, id: &str) -> Chat {
+    let chat = Chat::start_as(Arc::new(SqliteStore::open(path).unwrap()), "ada", id).await;
+    let large = StatePatch::put(StateKey::new("large").unwrap(), 1, vec![7_u8; 5000]);
+    let small = StatePatch::put(StateKey::new("small").unwrap(), 1, *b"small");
+    for (word, patch) in [("a", large), ("b", small), ("c", StatePatch::default())] {
+        let request = AppendRequest {
+            patch,
+            ..AppendRequest::new(Chat::at_tip("main"), vec![item(word)], NOW)
+        };
+        chat.append(request).await.unwrap();
+    }
+    chat
+}
+
+async fn read(chat: &Chat) -> Result<(), Error> {
+    chat.read(ReadRequest::whole(on("main"))).await?;
+    let state = StateRequest::all(on("main"));
+    chat.store.state(&chat.owner, &chat.id, state).await?;
+    Ok(())
+}
+
+/// Each change of a stored row, made behind the store's back, and where it is to be reported.
+#[tokio::test(flavor = "multi_thread")]
+async fn every_damaged_row_is_reported_with_its_place() {
+    let swap = "replace(cast(item AS TEXT), 'b', 'x')";
+    for (damage, what, position) in [
+        (
+            format!("UPDATE nodes SET item = cast({swap} AS BLOB) WHERE depth = 2"),
+            "node",
+            "depth 2",
+        ),
+        (
+            "UPDATE nodes SET item = x'00' WHERE depth = 3".to_owned(),
+            "node",
+            "depth 3",
+        ),
+        (
+            "UPDATE nodes SET codec = 9 WHERE depth = 1".to_owned(),
+            "node",
+            "depth 1",
+        ),
+        (
+            "UPDATE nodes SET kind = 99 WHERE depth = 1".to_owned(),
+            "node",
+            "depth 1",
+        ),
+        (
+            "UPDATE nodes SET audience = 4 WHERE depth = 1".to_owned(),
+            "node",
+            "depth 1",
+        ),
+        (
+            "UPDATE nodes SET depth = 7 WHERE depth = 2".to_owned(),
+            "node",
+            "depth 2",
+        ),
+        (
+            "DELETE FROM nodes WHERE depth = 3".to_owned(),
+            "path",
+            "depths 1 to 3",
+        ),
+        (
+            "UPDATE roots SET body = x'0000'".to_owned(),
+            "state",
+            "root 2",
+        ),
+        (
+            "DELETE FROM roots WHERE base IS NULL".to_owned(),
+            "state",
+            "root",
+        ),
+        (
+            "UPDATE state_values SET value = x'00' WHERE value IS NOT NULL".to_owned(),
+            "state",
+            "small",
+        ),
+        ("UPDATE blobs SET bytes = x'00'".to_owned(), "blob", ""),
+        ("DELETE FROM state_values".to_owned(), "state", ""),
+    ] {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("damaged.db");
+        let chat = filled(&path, "chat").await;
+        let other = filled(&path, "other").await;
+        let conn = Connection::open(&path).unwrap();
+        let first = format!("{damage} {}", scope(&damage));
+        assert!(conn.execute(&first, []).unwrap() > 0, "{first}");
+        match read(&chat).await.unwrap_err() {
+            Error::Damaged {
+                conversation,
+                what: got,
+                position: at,
+                ..
+            } => {
+                assert_eq!(conversation.as_str(), "chat");
+                assert_eq!(got, what, "{damage}");
+                assert!(at.starts_with(position), "{damage}: {at}");
+            }
+            error => panic!("{damage}: {error}"),
+        }
+        read(&other).await.unwrap();
+    }
+}
+
+/// Confines a statement to the first conversation.
+fn scope(damage: &str) -> &'static str {
+    let keyed = ["nodes", "roots"]
+        .iter()
+        .any(|table| damage.contains(table));
+    match (keyed, damage.contains("WHERE")) {
+        (true, true) => "AND id >> 32 = 1",
+        (true, false) => "WHERE id >> 32 = 1",
+        (false, true) => "AND conversation_no = 1",
+        (false, false) => "WHERE conversation_no = 1",
+    }
+}
+
+/// Flips single bits all over the file: what is then read is what was written, or an error.
+#[test]
+fn flipped_bits_never_change_what_is_read() {
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("flips.db");
+    let words: Vec<String> = (0..120)
+        .map(|n| format!("word {n} {}", "text ".repeat(n)))
+        .collect();
+    let wanted = runtime.block_on(async {
+        let chat = Chat::start(Arc::new(SqliteStore::open(&path).unwrap())).await;
+        chat.tip("main", words.iter().map(|word| item(word)).collect())
+            .await
+            .unwrap();
+        chat.path(on("main")).await
+    });
+    let conn = Connection::open(&path).unwrap();
+    conn.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()))
+        .unwrap();
+    conn.query_row("PRAGMA journal_mode = delete", [], |_| Ok(()))
+        .unwrap();
+    drop(conn);
+    let good = std::fs::read(&path).unwrap();
+    let soak = std::env::var_os("CONTEXTURE_SOAK").is_some();
+    let (mut reported, mut harmless) = (0, 0);
+    let mut state = 20_261_120_u64;
+    for _ in 0..if soak { 3000 } else { 150 } {
+        // A small linear generator: the same places in every run.
+        state = state
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1);
+        let bit = usize::try_from(state >> 20).unwrap() % (good.len() * 8);
+        let mut bad = good.clone();
+        bad[bit / 8] ^= 1 << (bit % 8);
+        std::fs::write(&path, &bad).unwrap();
+        let read = runtime.block_on(async {
+            let store = SqliteStore::open(&path)?;
+            let chat = Chat {
+                store: Arc::new(store),
+                owner: "ada".parse().unwrap(),
+                id: "chat".parse().unwrap(),
+            };
+            chat.read(ReadRequest::whole(on("main"))).await
+        });
+        match read {
+            Err(_) => reported += 1,
+            Ok(page) => {
+                let pairs = page.nodes.iter().zip(&wanted);
+                assert_eq!(page.nodes.len(), wanted.len(), "bit {bit}");
+                for (got, wanted) in pairs {
+                    assert!(
+                        got.json == wanted.json,
+                        "bit {bit} changed depth {}",
+                        got.depth
+                    );
+                }
+                harmless += 1;
+            }
+        }
+        for suffix in ["-wal", "-shm"] {
+            let mut side = path.clone().into_os_string();
+            side.push(suffix);
+            let _ = std::fs::remove_file(side);
+        }
+    }
+    assert!(
+        reported > 0 && harmless > 0,
+        "{reported} reported, {harmless} harmless"
+    );
+}

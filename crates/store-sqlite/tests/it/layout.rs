@@ -1,0 +1,197 @@
+//! What lies in the file: nothing after a deletion, little beside the items, short paths.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use contexture_ir::CheckpointName;
+use contexture_store::{
+    Activation, AppendRequest, Expected, KeyScope, PutEntry, RefChange, StateChange, StateKey,
+    StatePatch, Store,
+};
+use contexture_store_sqlite::{SqliteOptions, SqliteStore, Synchronous};
+use contexture_store_testkit::Chat;
+use contexture_store_testkit::chat::{NOW, branch, item, node, raw};
+use rusqlite::Connection;
+
+fn count(conn: &Connection, table: &str) -> i64 {
+    conn.query_row(&format!("SELECT count(*) FROM {table}"), [], |row| {
+        row.get(0)
+    })
+    .unwrap()
+}
+
+/// Every table that holds data of conversations.
+fn tables(conn: &Connection) -> Vec<String> {
+    let sql = "SELECT name FROM sqlite_schema WHERE type = 'table' AND name <> 'format' \
+               AND name NOT LIKE 'sqlite_%'";
+    let mut statement = conn.prepare(sql).unwrap();
+    let names = statement.query_map([], |row| row.get(0)).unwrap();
+    names.map(Result::unwrap).collect()
+}
+
+async fn fill(chat: &Chat) {
+    let secret = "secret ".repeat(2000);
+    let request = AppendRequest {
+        patch: StatePatch {
+            changes: vec![
+                StateChange::put(StateKey::new("small").unwrap(), 1, *b"secret value"),
+                StateChange::put(
+                    StateKey::new("large").unwrap(),
+                    1,
+                    secret.clone().into_bytes(),
+                ),
+            ],
+            from: 0,
+        },
+        blobs: vec![Arc::from(secret.as_bytes())],
+        ..AppendRequest::new(
+            Chat::at_tip("main"),
+            vec![item("a"), raw("b", &secret)],
+            NOW,
+        )
+    };
+    chat.append(request).await.unwrap();
+    chat.rewind("main", "a", Activation::Keep).await;
+    let set = RefChange::SetCheckpoint {
+        name: CheckpointName::new("secret name").unwrap(),
+        node: node("a"),
+    };
+    chat.change(set).await.unwrap();
+    let put = PutEntry {
+        key: "k".to_owned(),
+        value: Some(Arc::from(*b"secret entry")),
+        expect: Expected::Any,
+        at_ms: NOW,
+    };
+    let scope = KeyScope::Conversation(chat.id.clone());
+    chat.store
+        .put_entry(&chat.owner, &scope, put)
+        .await
+        .unwrap();
+    let mut update = contexture_store::ConversationUpdate::at(NOW);
+    update.metadata = contexture_store::MetadataChange::Replace(
+        [(
+            "k".to_owned(),
+            contexture_ir::Raw::string("secret metadata"),
+        )]
+        .into(),
+    );
+    chat.store
+        .update_conversation(&chat.owner, &chat.id, update)
+        .await
+        .unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_deleted_conversation_leaves_no_row_and_no_byte() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("deleted.db");
+    let chat = Chat::start(Arc::new(SqliteStore::open(&path).unwrap())).await;
+    fill(&chat).await;
+    let conn = Connection::open(&path).unwrap();
+    // Rows that later versions will write belong to the conversation as well.
+    conn.execute_batch(
+        "INSERT INTO responses (id, response_id, status) VALUES (1 << 32 | 1, x'00', 0);
+         INSERT INTO runs (id, run, status) VALUES (1 << 32 | 1, x'00', 0);
+         INSERT INTO streams VALUES (1 << 32 | 1, x'00', 0, 0, 0, 0);
+         INSERT INTO stream_chunks VALUES (1, 1, 0, 0, x'00');
+         INSERT INTO path_index VALUES ('ada', 1, x'00', 1, 1, 1);",
+    )
+    .unwrap();
+    for table in tables(&conn) {
+        assert!(count(&conn, &table) > 0, "{table} is not tested");
+    }
+    chat.store
+        .delete_conversation(&chat.owner, &chat.id)
+        .await
+        .unwrap();
+    for table in tables(&conn) {
+        assert_eq!(count(&conn, &table), 0, "{table}");
+    }
+    conn.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()))
+        .unwrap();
+    drop((conn, chat));
+    let bytes = std::fs::read(&path).unwrap();
+    let found = bytes.windows(6).any(|window| window == b"secret");
+    assert!(!found, "deleted text is still in the file");
+}
+
+/// A store that does not wait for the disk: these tests count bytes and rows.
+fn open(path: &Path) -> Arc<dyn Store> {
+    let options = SqliteOptions {
+        synchronous: Synchronous::Normal,
+        ..SqliteOptions::default()
+    };
+    Arc::new(SqliteStore::open_with(path, options).unwrap())
+}
+
+/// Five layers of state of which one changes with every node, empty items: what is left is the
+/// tree's own cost.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_node_with_state_costs_little() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("small.db");
+    let chat = Chat::start(open(&path)).await;
+    let nodes = 4000;
+    for n in 0..nodes / 4 {
+        let items = (0..4).map(|m| raw(&format!("{n} {m}"), "{}")).collect();
+        let key = StateKey::new(format!("path/layer-{}", n % 5)).unwrap();
+        let request = AppendRequest {
+            patch: StatePatch::put(key, 1, format!("value {n}").into_bytes()),
+            ..AppendRequest::new(Chat::at_tip("main"), items, NOW)
+        };
+        chat.append(request).await.unwrap();
+    }
+    let conn = Connection::open(&path).unwrap();
+    conn.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()))
+        .unwrap();
+    let bytes = std::fs::metadata(&path).unwrap().len() / nodes;
+    assert!(bytes <= 300, "{bytes} bytes a node");
+}
+
+/// Two branches that grow in turns share no run of keys, and still have few segments.
+#[tokio::test(flavor = "multi_thread")]
+async fn alternating_branches_have_short_paths() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("turns.db");
+    let chat = Chat::start(open(&path)).await;
+    chat.say("main", &["root"]).await;
+    chat.rewind("main", "root", Activation::Keep).await;
+    for n in 0..1000 {
+        for name in ["main", "main-v2"] {
+            chat.say(name, &[&format!("{name} {n}")]).await;
+        }
+    }
+    let conn = Connection::open(&path).unwrap();
+    let segments = count(&conn, "segments");
+    assert!(segments <= 12, "{segments} segments");
+    assert_eq!(chat.branch("main-v2").await.nodes, 1001);
+    // Without a fork one branch has its positions to itself.
+    chat.change(RefChange::DeleteBranch(branch("main-v2")))
+        .await
+        .unwrap();
+    assert_eq!(count(&conn, "branches"), 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_file_is_set_up_for_safety() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("settings.db");
+    let _chat = Chat::start(Arc::new(SqliteStore::open(&path).unwrap())).await;
+    let conn = Connection::open(&path).unwrap();
+    let text = |pragma: &str| -> String {
+        conn.query_row(
+            &format!("SELECT cast({pragma} AS TEXT) FROM pragma_{pragma}"),
+            [],
+            |row| row.get(0),
+        )
+        .unwrap()
+    };
+    assert_eq!(text("journal_mode"), "wal");
+    assert_eq!(text("page_size"), "8192");
+    assert_eq!(
+        text("application_id"),
+        i32::from_be_bytes(*b"CTXR").to_string()
+    );
+    assert_eq!(text("user_version"), "1");
+}
