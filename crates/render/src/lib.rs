@@ -35,6 +35,8 @@
 //! Not here: fragments themselves (`contexture-ir`), where text stands in a prompt and what it costs
 //! (`contexture-compile`).
 
+#![cfg_attr(not(test), deny(clippy::disallowed_methods, clippy::disallowed_types))]
+
 mod document;
 mod error;
 mod format;

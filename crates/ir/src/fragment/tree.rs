@@ -131,10 +131,10 @@ impl Fragment {
         self
     }
 
-    /// The same fragment, stored by a save or not.
+    /// The same fragment, not stored by a save: [`Fragment::persist`] is `false`.
     #[must_use]
-    pub fn persist(mut self, persist: bool) -> Self {
-        self.persist = persist;
+    pub fn transient(mut self) -> Self {
+        self.persist = false;
         self
     }
 

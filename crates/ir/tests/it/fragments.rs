@@ -192,7 +192,7 @@ fn json_gives_the_same_fragment_back() {
     )
     .with_id("o")
     .with_metadata(Raw::parse(r#"{"k":1}"#).unwrap())
-    .persist(false);
+    .transient();
     let json = built.to_json().unwrap();
     assert_eq!(
         json.to_string(),
@@ -311,13 +311,13 @@ fn repeated_reasoning_items_are_dropped() {
 }
 
 #[derive(Debug)]
-struct Ticket(u32);
+struct Order(u32);
 
-impl Codec for Ticket {
+impl Codec for Order {
     fn encode(&self) -> Result<UiMessage, CodecError> {
         match self.0 {
-            0 => Err(CodecError::new("ticket 0 is void")),
-            number => Ok(UiMessage::text(UiRole::User, &format!("ticket {number}"))),
+            0 => Err(CodecError::new("order 0 is void")),
+            number => Ok(UiMessage::text(UiRole::User, &format!("order {number}"))),
         }
     }
 
@@ -328,21 +328,19 @@ impl Codec for Ticket {
 
 #[test]
 fn messages_of_an_application() {
-    let ticket = Fragment::from_codec("ticket", Ticket(7)).with_id("t7");
+    let order = Fragment::from_codec("order", Order(7)).with_id("t7");
     assert_eq!(
-        encoded(&ticket),
-        json!({"id": "t7", "role": "user", "parts": [{"type": "text", "text": "ticket 7"}]})
+        encoded(&order),
+        json!({"id": "t7", "role": "user", "parts": [{"type": "text", "text": "order 7"}]})
     );
-    assert!(
-        matches!(&ticket.body, Body::Message(codec) if codec.decode() == FragmentData::from(7))
-    );
-    let void = Fragment::from_codec("ticket", Ticket(0))
+    assert!(matches!(&order.body, Body::Message(codec) if codec.decode() == FragmentData::from(7)));
+    let void = Fragment::from_codec("order", Order(0))
         .encode()
         .unwrap()
         .unwrap_err();
     assert_eq!(
         void.to_string(),
-        "cannot encode the message: ticket 0 is void"
+        "cannot encode the message: order 0 is void"
     );
 }
 

@@ -9,7 +9,7 @@ use contexture_render::{
 };
 use serde_json::Value;
 
-use crate::trees::{Random, without_nulls};
+use crate::trees::{Random, keyed, without_nulls};
 
 /// Ten thousand; a million with `CONTEXTURE_SOAK=1`.
 fn dose() -> u64 {
@@ -84,6 +84,16 @@ fn json_is_exact() {
     for_each_document(Format::Json, <[_]>::to_vec, |text, document| {
         let found = serde_json::from_str(text).map_err(|error| error.to_string())?;
         identical(&found, document)
+    });
+}
+
+#[test]
+fn the_document_is_the_documented_one() {
+    for_each_tree(|_, fragments| {
+        identical(
+            &DataOptions::default().document(fragments).unwrap(),
+            &keyed(fragments),
+        )
     });
 }
 

@@ -40,7 +40,7 @@ const MARKDOWN_DIFFERS: [(&str, &str); 9] = [
 const MARKDOWN_BLANK: &str = r#"[{"name":"w","data":[{"name":"o","data":{}}"#;
 
 fn rows() -> Vec<(String, Value)> {
-    include_str!("../fixtures/reference.jsonl")
+    include_str!("../fixtures/reference/reference.jsonl")
         .lines()
         .map(|line| {
             let row: Value = serde_json::from_str(line).unwrap();

@@ -1,7 +1,9 @@
 //! Hostile random trees, the same in every run.
 
+use std::collections::BTreeSet;
+
 use contexture_ir::{Fragment, FragmentData};
-use serde_json::Number;
+use serde_json::{Number, Value, json};
 
 /// What could end a string, tag, table, bullet, fence or line somewhere.
 const TOKENS: [&str; 64] = [
@@ -214,4 +216,33 @@ fn strip_data(data: &FragmentData) -> Option<FragmentData> {
         FragmentData::Fragment(inner) => strip(inner)?.into(),
         leaf => leaf.clone(),
     })
+}
+
+/// The documented form of a list, written down a second time: a fragment is an object of one entry;
+/// the list is one object if all names differ, else an array.
+pub(crate) fn keyed(fragments: &[Fragment]) -> Value {
+    let entries: Vec<_> = fragments
+        .iter()
+        .map(|f| (f.name.clone(), keyed_data(f.data().unwrap())))
+        .collect();
+    let distinct: BTreeSet<_> = entries.iter().map(|(name, _)| name).collect();
+    if distinct.len() == entries.len() {
+        return Value::Object(entries.into_iter().collect());
+    }
+    entries
+        .into_iter()
+        .map(|(name, data)| json!({ name: data }))
+        .collect()
+}
+
+fn keyed_data(data: &FragmentData) -> Value {
+    match data {
+        FragmentData::Array(items) => items.iter().map(keyed_data).collect(),
+        FragmentData::Object(entries) => entries
+            .iter()
+            .map(|(key, value)| (key.clone(), keyed_data(value)))
+            .collect(),
+        FragmentData::Fragment(inner) => json!({ &inner.name: keyed_data(inner.data().unwrap()) }),
+        leaf => leaf.to_json().unwrap(),
+    }
 }

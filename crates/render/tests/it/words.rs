@@ -4,7 +4,7 @@ use contexture_render::{plural, singular};
 
 #[test]
 fn words_equal_the_reference() {
-    let table = include_str!("../fixtures/plurals.tsv");
+    let table = include_str!("../fixtures/words/plurals.tsv");
     let mut count = 0;
     for line in table.lines() {
         let [word, many, one] = line.split('\t').collect::<Vec<_>>()[..] else {
