@@ -23,7 +23,7 @@ mod media;
 mod openai_chat;
 mod openai_responses;
 mod system_tag;
-mod ui;
+pub mod ui;
 
 pub use document::{Lifted, Lowered, lift, lower, rebase};
 pub use entry::{Entry, Run, Side, entries, pairs, runs, side};

@@ -1,15 +1,34 @@
-//! ui.
+//! UI messages of the AI SDK: checked, read into items, folded from items.
+//!
+//! [`lift_message`] and [`fold`] are inverse: for every message that [`validate`] accepts, folding
+//! its items gives back the same message as a JSON value. A UI message is a view and never stored.
+//! Written for version 7 of the SDK; messages of versions 5 and 6 are read as well.
+//!
+//! What only UI messages can say stands in an item's `ctx:wire` under `ui`; names beginning with `~`
+//! are hints about a form that another writer may choose differently. Parts without an item are
+//! extension items: `ctx:part` (`{"type","part"}`), `ctx:approval` (`{"type","call_id","approval"}`,
+//! the last one of a call wins) and, where role or metadata do not follow from the items,
+//! `ctx:message` (`{"type","role","metadata"?}`). In documents, where items carry no message id,
+//! every message begins with a `ctx:message` that also has `id` and `items`, the number of items
+//! that follow and belong to it.
+//!
+//! Not here: streams of UI message chunks, tools' schemas.
 
-use contexture_ir::Transcript;
+mod check;
+mod document;
+mod fold;
+mod hints;
+mod lift;
+mod losses;
+mod media;
+mod metadata;
+mod reasoning;
+mod schema;
+mod text;
+mod tool;
+mod validate;
 
-use crate::document::{Lifted, Lowered};
-use crate::error::WireError;
-use crate::format::Kind;
-
-pub(crate) fn lift(_text: &str) -> Result<Lifted, WireError> {
-    unimplemented!()
-}
-
-pub(crate) fn lower(_kind: Kind, _transcript: &Transcript) -> Lowered {
-    unimplemented!()
-}
+pub(crate) use document::{lift, lower};
+pub use fold::{Extensions, FoldAudience, FoldItem, FoldOptions, fold};
+pub use lift::{LiftedMessage, lift_message};
+pub use validate::{validate, validate_json};

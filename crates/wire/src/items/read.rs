@@ -1,0 +1,280 @@
+//! Documents of items, read.
+
+use contexture_ir::{
+    Error, Extra, Fields, FinishReason, FunctionTool, Item, Message, ProviderTool, Raw,
+    ReasoningOptions, RequestOptions, ResponseFormat, ResponseInfo, ToolChoice, ToolDefinition,
+    Transcript, Usage,
+};
+use serde_json::Number;
+use serde_json::value::RawValue;
+
+use crate::Lifted;
+use crate::error::WireError;
+use crate::format::{Format, Kind};
+use crate::loss::{LossKind, Losses};
+
+pub(crate) fn lift(text: &str) -> Result<Lifted, WireError> {
+    let invalid = |source| WireError::Invalid {
+        format: Format::Items,
+        source,
+    };
+    if text.trim_start().starts_with('[') {
+        return Ok(Lifted {
+            kind: Kind::Messages,
+            transcript: bare(Item::parse_all(text).map_err(invalid)?),
+            losses: Vec::new(),
+        });
+    }
+    let fields = Fields::parse(text).ok();
+    let Some(fields) = fields.filter(|fields| fields.get(&["items"]).is_some()) else {
+        return Err(WireError::WrongShape {
+            format: Format::Items,
+            expected: "an array of items or an object with `items`",
+        });
+    };
+    let mut losses = Losses::default();
+    let transcript = object(fields, &mut losses).map_err(invalid)?;
+    Ok(Lifted {
+        kind: if transcript.response.is_some() {
+            Kind::Response
+        } else {
+            Kind::Request
+        },
+        transcript,
+        losses: losses.into_vec(),
+    })
+}
+
+fn bare(items: Vec<Item>) -> Transcript {
+    let mut transcript = Transcript::default();
+    for item in items {
+        match item {
+            Item::Message(message)
+                if message.role.is_instruction() && transcript.items.is_empty() =>
+            {
+                transcript.instructions.push(message);
+            }
+            other => transcript.items.push(other),
+        }
+    }
+    transcript
+}
+
+fn object(mut fields: Fields<'_>, losses: &mut Losses) -> Result<Transcript, Error> {
+    let mut transcript = Transcript {
+        model: fields.take_string(&["model"])?,
+        ..Transcript::default()
+    };
+    if let Some(list) = fields.take_present(&["instructions"])? {
+        transcript.instructions = instructions(list.get())?;
+    }
+    if let Some(list) = fields.take_present(&["items"])? {
+        transcript.items = Item::parse_all(list.get()).map_err(|error| error.at("items"))?;
+    }
+    if let Some(list) = fields.take_present(&["tools"])? {
+        transcript.tools = each(list, "an array of tools", tool).map_err(|e| e.at("tools"))?;
+    }
+    if let Some(value) = fields.take_present(&["options"])? {
+        let read = Fields::parse(value.get()).and_then(|fields| options(fields, losses));
+        transcript.options = read.map_err(|error| error.at("options"))?;
+    }
+    if let Some(value) = fields.take_present(&["response"])? {
+        let read = Fields::parse(value.get()).and_then(|fields| response(fields, losses));
+        transcript.response = Some(read.map_err(|error| error.at("response"))?);
+    }
+    transcript.extra = fields.rest();
+    Ok(transcript)
+}
+
+fn each<T>(
+    list: &RawValue,
+    expected: &'static str,
+    read: impl Fn(&str) -> Result<T, Error>,
+) -> Result<Vec<T>, Error> {
+    let list: Vec<&RawValue> =
+        serde_json::from_str(list.get()).map_err(|_| unexpected(expected, list.get()))?;
+    let read = |(index, value): (usize, &&RawValue)| {
+        read(value.get()).map_err(|error| error.at_index(index))
+    };
+    list.iter().enumerate().map(read).collect()
+}
+
+fn unexpected(expected: &'static str, found: &str) -> Error {
+    Error::Unexpected {
+        path: String::new(),
+        expected,
+        found: found.chars().take(60).collect(),
+    }
+}
+
+fn instructions(list: &str) -> Result<Vec<Message>, Error> {
+    let items = Item::parse_all(list).map_err(|error| error.at("instructions"))?;
+    let message = |(index, item): (usize, Item)| match item {
+        Item::Message(message) => Ok(message),
+        other => Err(unexpected("a message", other.kind())
+            .at_index(index)
+            .at("instructions")),
+    };
+    items.into_iter().enumerate().map(message).collect()
+}
+
+fn tool(text: &str) -> Result<ToolDefinition, Error> {
+    let mut fields = Fields::parse(text)?;
+    match fields.need_string(&["type"])?.as_str() {
+        "function" => Ok(ToolDefinition::Function(FunctionTool {
+            name: fields.need_string(&["name"])?,
+            description: fields.take_string(&["description"])?,
+            parameters: fields.take_present(&["parameters"])?.map(Raw::from),
+            strict: fields.take_as(&["strict"], "a boolean")?,
+            extra: fields.rest(),
+        })),
+        "provider" => Ok(ToolDefinition::Provider(ProviderTool {
+            format: fields.need_string(&["format"])?,
+            kind: fields.need_string(&["kind"])?,
+            raw: fields
+                .take(&["raw"])?
+                .map(Raw::from)
+                .ok_or_else(|| missing("raw"))?,
+        })),
+        other => Err(unexpected("`function` or `provider`", other).at("type")),
+    }
+}
+
+fn missing(field: &'static str) -> Error {
+    Error::Missing {
+        path: String::new(),
+        field,
+    }
+}
+
+fn options(mut fields: Fields<'_>, losses: &mut Losses) -> Result<RequestOptions, Error> {
+    let number =
+        |fields: &mut Fields<'_>, name: &'static str| fields.take_as::<Number>(&[name], "a number");
+    let read = RequestOptions {
+        max_output_tokens: fields.take_as(&["max_output_tokens"], "a whole number")?,
+        temperature: number(&mut fields, "temperature")?,
+        top_p: number(&mut fields, "top_p")?,
+        stop: fields
+            .take_as(&["stop"], "an array of strings")?
+            .unwrap_or_default(),
+        tool_choice: optional(&mut fields, "tool_choice", tool_choice)?,
+        parallel_tool_calls: fields.take_as(&["parallel_tool_calls"], "a boolean")?,
+        response_format: optional(&mut fields, "response_format", response_format)?,
+        reasoning: optional(&mut fields, "reasoning", |text| {
+            let mut fields = Fields::parse(text)?;
+            Ok(ReasoningOptions {
+                effort: fields.take_string(&["effort"])?,
+                budget_tokens: fields.take_as(&["budget_tokens"], "a whole number")?,
+                summary: fields.take_string(&["summary"])?,
+            })
+        })?,
+        stream: fields.take_as(&["stream"], "a boolean")?,
+    };
+    unknown(&fields, "options", losses);
+    Ok(read)
+}
+
+fn unknown(fields: &Fields<'_>, path: &str, losses: &mut Losses) {
+    for (name, _) in fields.iter() {
+        let why = "not a field of this format";
+        losses.push(format!("{path}.{name}"), LossKind::Field, why);
+    }
+}
+
+fn optional<T>(
+    fields: &mut Fields<'_>,
+    name: &'static str,
+    read: impl FnOnce(&str) -> Result<T, Error>,
+) -> Result<Option<T>, Error> {
+    let Some(value) = fields.take_present(&[name])? else {
+        return Ok(None);
+    };
+    read(value.get()).map(Some).map_err(|error| error.at(name))
+}
+
+fn tool_choice(text: &str) -> Result<ToolChoice, Error> {
+    match text {
+        "\"auto\"" => return Ok(ToolChoice::Auto),
+        "\"none\"" => return Ok(ToolChoice::None),
+        "\"required\"" => return Ok(ToolChoice::Required),
+        _ => {}
+    }
+    let expected = "`auto`, `none`, `required` or an object";
+    let mut fields = Fields::parse(text).map_err(|_| unexpected(expected, text))?;
+    match fields.need_string(&["type"])?.as_str() {
+        "function" => Ok(ToolChoice::Function {
+            name: fields.need_string(&["name"])?,
+        }),
+        "other" => Ok(ToolChoice::Other {
+            format: fields.need_string(&["format"])?,
+            raw: fields
+                .take(&["raw"])?
+                .map(Raw::from)
+                .ok_or_else(|| missing("raw"))?,
+        }),
+        other => Err(unexpected("`function` or `other`", other).at("type")),
+    }
+}
+
+fn response_format(text: &str) -> Result<ResponseFormat, Error> {
+    let mut fields = Fields::parse(text)?;
+    match fields.need_string(&["type"])?.as_str() {
+        "text" => Ok(ResponseFormat::Text),
+        "json_object" => Ok(ResponseFormat::JsonObject),
+        "json_schema" => Ok(ResponseFormat::JsonSchema {
+            name: fields.take_string(&["name"])?,
+            description: fields.take_string(&["description"])?,
+            schema: fields
+                .take(&["schema"])?
+                .map(Raw::from)
+                .ok_or_else(|| missing("schema"))?,
+            strict: fields.take_as(&["strict"], "a boolean")?,
+        }),
+        other => Err(unexpected("`text`, `json_object` or `json_schema`", other).at("type")),
+    }
+}
+
+fn response(mut fields: Fields<'_>, losses: &mut Losses) -> Result<ResponseInfo, Error> {
+    let read = ResponseInfo {
+        id: fields.take_string(&["id"])?,
+        finish: optional(&mut fields, "finish", finish)?,
+        usage: optional(&mut fields, "usage", |text| {
+            usage(Fields::parse(text)?, losses)
+        })?,
+    };
+    unknown(&fields, "response", losses);
+    Ok(read)
+}
+
+fn finish(text: &str) -> Result<FinishReason, Error> {
+    Ok(match text {
+        "\"stop\"" => FinishReason::Stop,
+        "\"tool_calls\"" => FinishReason::ToolCalls,
+        "\"length\"" => FinishReason::Length,
+        "\"content_filter\"" => FinishReason::ContentFilter,
+        other => {
+            let expected = "`stop`, `tool_calls`, `length`, `content_filter` or an object";
+            let mut fields = Fields::parse(other).map_err(|_| unexpected(expected, other))?;
+            FinishReason::Other(fields.need_string(&["other"])?)
+        }
+    })
+}
+
+fn usage(mut fields: Fields<'_>, losses: &mut Losses) -> Result<Usage, Error> {
+    let tokens = |fields: &mut Fields<'_>, name: &'static str| {
+        fields.take_as::<u64>(&[name], "a whole number")
+    };
+    let read = Usage {
+        input_tokens: tokens(&mut fields, "input_tokens")?,
+        output_tokens: tokens(&mut fields, "output_tokens")?,
+        total_tokens: tokens(&mut fields, "total_tokens")?,
+        cache_read_tokens: tokens(&mut fields, "cache_read_tokens")?,
+        cache_write_tokens: tokens(&mut fields, "cache_write_tokens")?,
+        reasoning_tokens: tokens(&mut fields, "reasoning_tokens")?,
+        extra: fields
+            .take_as::<Extra>(&["extra"], "an object")?
+            .unwrap_or_default(),
+    };
+    unknown(&fields, "response.usage", losses);
+    Ok(read)
+}

@@ -1,0 +1,250 @@
+//! Documents of items, written. Fields in the order of the module's example, absent ones left out.
+
+use contexture_ir::{
+    FinishReason, Item, ReasoningOptions, RequestOptions, ResponseFormat, ResponseInfo, ToolChoice,
+    ToolDefinition, Transcript, Usage,
+};
+use serde::ser::{Serialize, SerializeMap, Serializer};
+use serde_json::{Map, Value, json};
+
+use crate::Lowered;
+use crate::format::Kind;
+use crate::loss::{LossKind, Losses};
+
+pub(crate) fn lower(kind: Kind, transcript: &Transcript) -> Lowered {
+    if kind == Kind::Messages {
+        return array(transcript);
+    }
+    Lowered {
+        json: serde_json::to_string(&Document(transcript)).unwrap_or_default(),
+        losses: Vec::new(),
+    }
+}
+
+/// Only instructions and items.
+fn array(transcript: &Transcript) -> Lowered {
+    let mut losses = Losses::default();
+    let left = [
+        ("model", LossKind::Option, transcript.model.is_some()),
+        ("tools", LossKind::Tool, !transcript.tools.is_empty()),
+        (
+            "options",
+            LossKind::Option,
+            transcript.options != RequestOptions::default(),
+        ),
+        ("response", LossKind::Field, transcript.response.is_some()),
+        ("extra", LossKind::Field, !transcript.extra.is_empty()),
+    ];
+    for (path, what, lost) in left {
+        if lost {
+            losses.push(path, what, "a bare array has only items");
+        }
+    }
+    let instructions = transcript.instructions.iter().cloned().map(Item::from);
+    let all: Vec<Item> = instructions
+        .chain(transcript.items.iter().cloned())
+        .collect();
+    Lowered {
+        json: serde_json::to_string(&all).unwrap_or_default(),
+        losses: losses.into_vec(),
+    }
+}
+
+struct Document<'a>(&'a Transcript);
+
+impl Serialize for Document<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let it = self.0;
+        let mut map = serializer.serialize_map(None)?;
+        if let Some(model) = &it.model {
+            map.serialize_entry("model", model)?;
+        }
+        if !it.instructions.is_empty() {
+            let list: Vec<Item> = it.instructions.iter().cloned().map(Item::from).collect();
+            map.serialize_entry("instructions", &list)?;
+        }
+        map.serialize_entry("items", &it.items)?;
+        if !it.tools.is_empty() {
+            let list: Vec<Tool<'_>> = it.tools.iter().map(Tool).collect();
+            map.serialize_entry("tools", &list)?;
+        }
+        if it.options != RequestOptions::default() {
+            map.serialize_entry("options", &Options(&it.options))?;
+        }
+        if let Some(response) = &it.response {
+            map.serialize_entry("response", &Response(response))?;
+        }
+        for (key, value) in it.extra.iter() {
+            map.serialize_entry(key, value)?;
+        }
+        map.end()
+    }
+}
+
+struct Tool<'a>(&'a ToolDefinition);
+
+impl Serialize for Tool<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(None)?;
+        match self.0 {
+            ToolDefinition::Function(tool) => {
+                map.serialize_entry("type", "function")?;
+                map.serialize_entry("name", &tool.name)?;
+                some(&mut map, "description", tool.description.as_ref())?;
+                some(&mut map, "parameters", tool.parameters.as_ref())?;
+                some(&mut map, "strict", tool.strict.as_ref())?;
+                for (key, value) in tool.extra.iter() {
+                    map.serialize_entry(key, value)?;
+                }
+            }
+            ToolDefinition::Provider(tool) => {
+                map.serialize_entry("type", "provider")?;
+                map.serialize_entry("format", &tool.format)?;
+                map.serialize_entry("kind", &tool.kind)?;
+                map.serialize_entry("raw", &tool.raw)?;
+            }
+        }
+        map.end()
+    }
+}
+
+fn some<M: SerializeMap, T: Serialize + ?Sized>(
+    map: &mut M,
+    key: &str,
+    value: Option<&T>,
+) -> Result<(), M::Error> {
+    value.map_or(Ok(()), |value| map.serialize_entry(key, value))
+}
+
+struct Options<'a>(&'a RequestOptions);
+
+impl Serialize for Options<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let it = self.0;
+        let mut map = serializer.serialize_map(None)?;
+        some(&mut map, "max_output_tokens", it.max_output_tokens.as_ref())?;
+        some(&mut map, "temperature", it.temperature.as_ref())?;
+        some(&mut map, "top_p", it.top_p.as_ref())?;
+        if !it.stop.is_empty() {
+            map.serialize_entry("stop", &it.stop)?;
+        }
+        let choice = it.tool_choice.as_ref().map(Choice);
+        some(&mut map, "tool_choice", choice.as_ref())?;
+        some(
+            &mut map,
+            "parallel_tool_calls",
+            it.parallel_tool_calls.as_ref(),
+        )?;
+        let format = it.response_format.as_ref().map(Form);
+        some(&mut map, "response_format", format.as_ref())?;
+        let reasoning = it.reasoning.as_ref().map(reasoning);
+        some(&mut map, "reasoning", reasoning.as_ref())?;
+        some(&mut map, "stream", it.stream.as_ref())?;
+        map.end()
+    }
+}
+
+fn reasoning(options: &ReasoningOptions) -> Map<String, Value> {
+    let members = [
+        ("effort", options.effort.clone().map(Value::from)),
+        ("budget_tokens", options.budget_tokens.map(Value::from)),
+        ("summary", options.summary.clone().map(Value::from)),
+    ];
+    let set = members.into_iter();
+    set.filter_map(|(key, value)| Some((key.to_owned(), value?)))
+        .collect()
+}
+
+struct Choice<'a>(&'a ToolChoice);
+
+impl Serialize for Choice<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self.0 {
+            ToolChoice::Auto => serializer.serialize_str("auto"),
+            ToolChoice::None => serializer.serialize_str("none"),
+            ToolChoice::Required => serializer.serialize_str("required"),
+            ToolChoice::Function { name } => {
+                json!({"type": "function", "name": name}).serialize(serializer)
+            }
+            ToolChoice::Other { format, raw } => {
+                let mut map = serializer.serialize_map(None)?;
+                map.serialize_entry("type", "other")?;
+                map.serialize_entry("format", format)?;
+                map.serialize_entry("raw", raw)?;
+                map.end()
+            }
+        }
+    }
+}
+
+struct Form<'a>(&'a ResponseFormat);
+
+impl Serialize for Form<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(None)?;
+        match self.0 {
+            ResponseFormat::Text => map.serialize_entry("type", "text")?,
+            ResponseFormat::JsonObject => map.serialize_entry("type", "json_object")?,
+            ResponseFormat::JsonSchema {
+                name,
+                description,
+                schema,
+                strict,
+            } => {
+                map.serialize_entry("type", "json_schema")?;
+                some(&mut map, "name", name.as_ref())?;
+                some(&mut map, "description", description.as_ref())?;
+                map.serialize_entry("schema", schema)?;
+                some(&mut map, "strict", strict.as_ref())?;
+            }
+        }
+        map.end()
+    }
+}
+
+struct Response<'a>(&'a ResponseInfo);
+
+impl Serialize for Response<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(None)?;
+        some(&mut map, "id", self.0.id.as_ref())?;
+        let finish = self.0.finish.as_ref().map(finish);
+        some(&mut map, "finish", finish.as_ref())?;
+        let usage = self.0.usage.as_ref().map(Used);
+        some(&mut map, "usage", usage.as_ref())?;
+        map.end()
+    }
+}
+
+fn finish(reason: &FinishReason) -> Value {
+    match reason {
+        FinishReason::Stop => "stop".into(),
+        FinishReason::ToolCalls => "tool_calls".into(),
+        FinishReason::Length => "length".into(),
+        FinishReason::ContentFilter => "content_filter".into(),
+        FinishReason::Other(word) => json!({"other": word}),
+    }
+}
+
+struct Used<'a>(&'a Usage);
+
+impl Serialize for Used<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let it = self.0;
+        let mut map = serializer.serialize_map(None)?;
+        some(&mut map, "input_tokens", it.input_tokens.as_ref())?;
+        some(&mut map, "output_tokens", it.output_tokens.as_ref())?;
+        some(&mut map, "total_tokens", it.total_tokens.as_ref())?;
+        some(&mut map, "cache_read_tokens", it.cache_read_tokens.as_ref())?;
+        some(
+            &mut map,
+            "cache_write_tokens",
+            it.cache_write_tokens.as_ref(),
+        )?;
+        some(&mut map, "reasoning_tokens", it.reasoning_tokens.as_ref())?;
+        if !it.extra.is_empty() {
+            map.serialize_entry("extra", &it.extra)?;
+        }
+        map.end()
+    }
+}

@@ -1,0 +1,510 @@
+//! Items to UI messages.
+//!
+//! Items of one message id are one message. Without ids, the longest run of the model's items is one
+//! message, each message of a person or the host one. Outputs and approvals join the part of their
+//! call wherever they stand. Between two steps stands a `step-start`: where the response changes, or
+//! where the model speaks after an output. Each item is looked at once.
+
+use std::collections::BTreeMap;
+
+use contexture_ir::{
+    Audience, Extension, Extra, Fields, FunctionCallOutput, Item, Message, Part, Raw, ResponseId,
+    Role, UiMessage, UiRole, quote,
+};
+
+use super::check::{check_part, decode};
+use super::hints::part_hints;
+use super::lift::{STEERING, STEP, role_of, step_start};
+use super::tool::{ToolDraft, is_provider_executed};
+use super::{media, reasoning, text};
+use crate::entry::pairs;
+
+/// An item with what its store knows about it.
+#[derive(Clone, Copy, Debug)]
+pub struct FoldItem<'a> {
+    /// The item.
+    pub item: &'a Item,
+    /// The message it belongs to, if known.
+    pub message_id: Option<&'a str>,
+    /// The model call that made it, if known.
+    pub response: Option<ResponseId>,
+    /// For an output: the index of the call it answers among the items, if known. Otherwise it
+    /// answers the nearest call before it with its call id that is still unanswered.
+    pub answers: Option<usize>,
+    /// Who may see it.
+    pub audience: Audience,
+}
+
+impl<'a> FoldItem<'a> {
+    /// An item nobody knows more about, for everyone.
+    #[must_use]
+    pub const fn new(item: &'a Item) -> Self {
+        Self {
+            item,
+            message_id: None,
+            response: None,
+            answers: None,
+            audience: Audience::ALL,
+        }
+    }
+}
+
+/// For whom messages are put together.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum FoldAudience {
+    /// People: items that they may see.
+    #[default]
+    User,
+    /// Models: items that they may see.
+    Model,
+    /// Whoever: every item.
+    Everyone,
+}
+
+/// Which extension items become `data-…` parts.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Extensions<'a> {
+    /// None.
+    #[default]
+    Hidden,
+    /// Those of these types.
+    Listed(&'a [&'a str]),
+    /// All but our own bookkeeping.
+    Shown,
+}
+
+/// How items become messages.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct FoldOptions<'a> {
+    /// For whom; default: people.
+    pub audience: FoldAudience,
+    /// Whether system messages are among them; default: no.
+    pub include_system: bool,
+    /// Which extension items, compactions and outputs without a call show; default: none.
+    pub extensions: Extensions<'a>,
+}
+
+/// Folds items, in path order, into UI messages; every one of them passes [`super::validate`].
+///
+/// ```
+/// use contexture_ir::{Item, Message, Role};
+/// use contexture_wire::ui::{FoldItem, FoldOptions, fold};
+/// let item = Item::from(Message::text(Role::User, "hello"));
+/// let messages = fold(&[FoldItem::new(&item)], &FoldOptions::default());
+/// assert_eq!(messages[0].joined_text(), "hello");
+/// ```
+#[must_use]
+pub fn fold(items: &[FoldItem<'_>], options: &FoldOptions<'_>) -> Vec<UiMessage> {
+    let mut folder = Folder {
+        options,
+        partners: partners(items),
+        groups: Vec::new(),
+        by_id: BTreeMap::new(),
+        calls: BTreeMap::new(),
+        last_call: BTreeMap::new(),
+        current: None,
+        announced: 0,
+    };
+    for (index, item) in items.iter().enumerate() {
+        folder.item(index, item);
+    }
+    folder.finish()
+}
+
+/// For every output the call it answers; empty if there is no output.
+fn partners(items: &[FoldItem<'_>]) -> Vec<Option<usize>> {
+    let open = |item: &FoldItem<'_>| {
+        matches!(item.item, Item::FunctionCallOutput(_)) && item.answers.is_none()
+    };
+    if items.iter().any(open) {
+        pairs(items.iter().map(|item| item.item))
+    } else {
+        Vec::new()
+    }
+}
+
+/// A message being put together.
+#[derive(Default)]
+struct Group<'a> {
+    id: Option<&'a str>,
+    /// Set by its own fields; otherwise by its first item.
+    role: Option<UiRole>,
+    metadata: Option<Raw>,
+    explicit: bool,
+    slots: Vec<Slot<'a>>,
+    sources: usize,
+    /// An output stands behind what the model said last.
+    boundary: bool,
+    response: Option<ResponseId>,
+}
+
+enum Slot<'a> {
+    Part(Raw),
+    Tool(ToolDraft<'a>),
+}
+
+struct Folder<'a, 'o> {
+    options: &'o FoldOptions<'o>,
+    partners: Vec<Option<usize>>,
+    groups: Vec<Group<'a>>,
+    by_id: BTreeMap<&'a str, usize>,
+    /// Where each call's part is, by the call's index.
+    calls: BTreeMap<usize, (usize, usize)>,
+    /// The same of the latest call of an id, for approvals.
+    last_call: BTreeMap<&'a str, (usize, usize)>,
+    current: Option<usize>,
+    /// How many of the next items belong to the current message, as its own fields said.
+    announced: usize,
+}
+
+impl<'a> Folder<'a, '_> {
+    fn item(&mut self, index: usize, entry: &FoldItem<'a>) {
+        match entry.item {
+            Item::Extension(extension) if extension.kind.starts_with("ctx:") => {
+                self.own(entry, extension);
+            }
+            item if self.is_hidden(entry) => {
+                // An unseen item still ends a run of the other side.
+                if entry.message_id.is_none() && role_of(item) != Some(UiRole::Assistant) {
+                    self.current = None;
+                }
+            }
+            Item::FunctionCallOutput(output) => self.output(index, entry, output),
+            _ => {
+                let group = self.locate(entry, true);
+                self.content(index, group, entry);
+            }
+        }
+        if !matches!(entry.item, Item::Extension(e) if e.kind == "ctx:message") {
+            self.announced = self.announced.saturating_sub(1);
+        }
+    }
+
+    fn is_hidden(&self, entry: &FoldItem<'_>) -> bool {
+        match self.options.audience {
+            FoldAudience::User => !entry.audience.user,
+            FoldAudience::Model => !entry.audience.model,
+            FoldAudience::Everyone => false,
+        }
+    }
+
+    /// The message an item belongs to; `speaks` if the item says something by itself.
+    fn locate(&mut self, entry: &FoldItem<'a>, speaks: bool) -> usize {
+        if let Some(id) = entry.message_id {
+            return self.by_id(id);
+        }
+        if let Some(current) = self.current
+            && let Some(group) = self.groups.get(current)
+        {
+            let role = role_of(entry.item);
+            let continues =
+                role == Some(UiRole::Assistant) && group.role == Some(UiRole::Assistant);
+            if self.announced > 0 || !speaks || (group.id.is_none() && continues) {
+                return current;
+            }
+        }
+        self.open(None)
+    }
+
+    fn by_id(&mut self, id: &'a str) -> usize {
+        if let Some(current) = self.current
+            && self
+                .groups
+                .get(current)
+                .is_some_and(|group| group.id == Some(id))
+        {
+            return current;
+        }
+        self.announced = 0;
+        match self.by_id.get(id) {
+            Some(&known) => {
+                self.current = Some(known);
+                known
+            }
+            None => {
+                let new = self.open(Some(id));
+                self.by_id.insert(id, new);
+                new
+            }
+        }
+    }
+
+    fn open(&mut self, id: Option<&'a str>) -> usize {
+        self.groups.push(Group {
+            id,
+            ..Group::default()
+        });
+        let index = self.groups.len() - 1;
+        self.current = Some(index);
+        index
+    }
+
+    /// Our own bookkeeping.
+    fn own(&mut self, entry: &FoldItem<'a>, extension: &'a Extension) {
+        let Some(fields) = extension.raw.fields() else {
+            return;
+        };
+        match extension.kind.as_str() {
+            "ctx:message" => self.own_fields(entry, extension, &fields),
+            "ctx:approval" => {
+                let id = fields.get(&["call_id"]).map(|raw| decode(raw.get()).0);
+                let at = id.and_then(|id| self.last_call.get(&*id).copied());
+                if let Some(draft) = at.and_then(|at| self.draft(at)) {
+                    draft.approval = Some(&extension.raw);
+                }
+            }
+            "ctx:part" => {
+                let part = fields
+                    .get(&["part"])
+                    .and_then(|raw| Fields::parse(raw.get()).ok());
+                let Some(Ok(part)) = part.map(check_part) else {
+                    return;
+                };
+                let group = self.locate(entry, false);
+                if let Some(group) = self.groups.get_mut(group) {
+                    if part.type_name == "step-start" {
+                        group.boundary = false;
+                    }
+                    group.explicit = true;
+                    group.slots.push(Slot::Part(part.to_raw()));
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn own_fields(&mut self, entry: &FoldItem<'a>, extension: &'a Extension, fields: &Fields<'_>) {
+        let group = match (entry.message_id, extension.id.as_deref()) {
+            (Some(id), _) => self.by_id(id),
+            (None, Some(id)) => {
+                let items = fields.get(&["items"]).map(|raw| raw.get().parse());
+                self.announced = items.and_then(Result::ok).unwrap_or(0);
+                self.open(Some(id))
+            }
+            (None, None) => self.locate(entry, false),
+        };
+        let Some(group) = self.groups.get_mut(group) else {
+            return;
+        };
+        group.explicit = true;
+        if let Some(raw) = fields.get(&["role"]) {
+            group.role = UiRole::from_wire(raw.get().trim_matches('"')).or(group.role);
+        }
+        if let Some(metadata) = fields.get(&["metadata"]) {
+            group.metadata = Some(Raw::from(metadata));
+        }
+    }
+
+    fn draft(&mut self, at: (usize, usize)) -> Option<&mut ToolDraft<'a>> {
+        match self.groups.get_mut(at.0)?.slots.get_mut(at.1)? {
+            Slot::Tool(draft) => Some(draft),
+            Slot::Part(_) => None,
+        }
+    }
+
+    fn output(&mut self, index: usize, entry: &FoldItem<'a>, output: &'a FunctionCallOutput) {
+        let call = entry
+            .answers
+            .or_else(|| self.partners.get(index).copied().flatten());
+        let at = call.and_then(|call| self.calls.get(&call).copied());
+        if let Some(at) = at
+            && let Some(draft) = self.draft(at)
+            && draft.output.is_none()
+        {
+            draft.output = Some(output);
+            let inside = is_provider_executed(&draft.hints);
+            if let Some(group) = self.groups.get_mut(at.0) {
+                group.boundary |= !inside;
+            }
+        } else if shows(self.options, "function_call_output") {
+            let group = self.locate(entry, true);
+            self.push(group, UiRole::Assistant, data_part(entry.item));
+        }
+    }
+
+    fn push(&mut self, group: usize, role: UiRole, part: Raw) {
+        if let Some(group) = self.groups.get_mut(group) {
+            group.role.get_or_insert(role);
+            group.slots.push(Slot::Part(part));
+        }
+    }
+
+    /// An item that says something.
+    fn content(&mut self, index: usize, at: usize, entry: &FoldItem<'a>) {
+        let Some(group) = self.groups.get_mut(at) else {
+            return;
+        };
+        let role = role_of(entry.item).unwrap_or(UiRole::Assistant);
+        let own_role = *group.role.get_or_insert(role);
+        match entry.item {
+            Item::Message(message) => {
+                let hints = part_hints(&message.extra);
+                if own_role == UiRole::Assistant && role == UiRole::User {
+                    group.slots.push(Slot::Part(steering(message, &hints)));
+                    return;
+                }
+                if own_role == UiRole::Assistant && role == UiRole::System {
+                    return;
+                }
+                group.step(entry, &hints);
+                let shows = |kind: &str| shows(self.options, kind);
+                group.message(message, &shows);
+            }
+            Item::FunctionCall(call) => {
+                let hints = part_hints(&call.extra);
+                group.step(entry, &hints);
+                let slot = (at, group.slots.len());
+                group.slots.push(Slot::Tool(ToolDraft {
+                    call,
+                    hints,
+                    approval: None,
+                    output: None,
+                }));
+                self.calls.insert(index, slot);
+                self.last_call.insert(&call.call_id, slot);
+            }
+            Item::Reasoning(item) => {
+                let hints = part_hints(&item.extra);
+                group.step(entry, &hints);
+                let parts = reasoning::fold(item, &hints);
+                group.slots.extend(parts.into_iter().map(Slot::Part));
+            }
+            Item::Compaction(_) | Item::Extension(_) => {
+                if shows(self.options, entry.item.kind()) {
+                    group.slots.push(Slot::Part(data_part(entry.item)));
+                }
+            }
+            Item::FunctionCallOutput(_) => {}
+        }
+    }
+
+    fn finish(self) -> Vec<UiMessage> {
+        let include_system = self.options.include_system;
+        let messages = self
+            .groups
+            .into_iter()
+            .enumerate()
+            .filter_map(|(index, group)| {
+                let role = group.role.unwrap_or(UiRole::Assistant);
+                let shown = match role {
+                    UiRole::System => include_system && !group.slots.is_empty(),
+                    UiRole::User => !group.slots.is_empty(),
+                    UiRole::Assistant => group.explicit || !group.slots.is_empty(),
+                };
+                shown.then(|| group.finish(role, index))
+            });
+        messages.collect()
+    }
+}
+
+fn shows(options: &FoldOptions<'_>, kind: &str) -> bool {
+    match options.extensions {
+        Extensions::Hidden => false,
+        Extensions::Listed(kinds) => kinds.contains(&kind),
+        Extensions::Shown => true,
+    }
+}
+
+impl Group<'_> {
+    /// Begins a step before an item, where one begins.
+    fn step(&mut self, entry: &FoldItem<'_>, hints: &Extra) {
+        let changed = match (self.response, entry.response) {
+            (Some(before), Some(now)) => before != now,
+            _ => false,
+        };
+        let begins = match hints.get(STEP).map(Raw::get) {
+            Some(word) => word == "true",
+            None => self.boundary || changed,
+        };
+        if begins {
+            self.slots.push(Slot::Part(step_start()));
+        }
+        self.boundary = false;
+        self.response = entry.response.or(self.response);
+    }
+
+    fn message(&mut self, message: &Message, shows: &dyn Fn(&str) -> bool) {
+        let assistant = message.role == Role::Assistant;
+        let id = message.id.as_deref().filter(|_| assistant);
+        for part in &message.content {
+            let folded = match part {
+                Part::InputImage(image) => media::fold_image(image),
+                Part::InputFile(file) => media::fold_file(file),
+                Part::Extension(other) if shows(&other.kind) => data(&other.kind, None, &other.raw),
+                Part::Extension(_) => continue,
+                Part::Refusal(text) => text::fold(text, message.status, id, text::Refusal::Yes),
+                Part::InputText(text)
+                | Part::OutputText(text)
+                | Part::SummaryText(text)
+                | Part::ReasoningText(text) => {
+                    self.slots.push(Slot::Part(text::fold(
+                        text,
+                        message.status,
+                        id,
+                        text::Refusal::No,
+                    )));
+                    let sources = text::sources(text, self.sources + 1);
+                    self.sources += sources.len();
+                    self.slots.extend(sources.into_iter().map(Slot::Part));
+                    continue;
+                }
+            };
+            self.slots.push(Slot::Part(folded));
+        }
+    }
+
+    fn finish(self, role: UiRole, index: usize) -> UiMessage {
+        let parts = self.slots.into_iter().map(|slot| match slot {
+            Slot::Part(part) => part,
+            Slot::Tool(draft) => draft.fold(),
+        });
+        UiMessage {
+            id: self
+                .id
+                .map_or_else(|| format!("msg-{index}"), str::to_owned),
+            role,
+            metadata: self.metadata,
+            parts: parts.collect(),
+        }
+    }
+}
+
+/// A person's message inside the model's: what came while it worked.
+fn steering(message: &Message, hints: &Extra) -> Raw {
+    let parts = message.content.iter().filter_map(|part| match part {
+        Part::InputImage(image) => Some(media::fold_image(image)),
+        Part::InputFile(file) => Some(media::fold_file(file)),
+        Part::Refusal(text) => Some(text::fold(text, None, None, text::Refusal::Yes)),
+        Part::InputText(text) | Part::OutputText(text) => {
+            Some(text::fold(text, None, None, text::Refusal::No))
+        }
+        _ => None,
+    });
+    let parts: Vec<Raw> = parts.collect();
+    let parts = Raw::from_value(&parts).unwrap_or_else(|_| Raw::null());
+    let id = match hints.get(STEERING) {
+        Some(id) => id.clone(),
+        None => Raw::string(message.id.as_deref().unwrap_or_default()),
+    };
+    let json = format!(
+        r#"{{"type":"steering-message","id":{},"parts":{}}}"#,
+        id.get(),
+        parts.get()
+    );
+    Raw::parse(json).unwrap_or_else(|_| Raw::null())
+}
+
+/// An item that UI messages have no part for, as data.
+fn data_part(item: &Item) -> Raw {
+    let json = Raw::parse(item.to_json()).unwrap_or_else(|_| Raw::null());
+    data(item.kind(), item.id(), &json)
+}
+
+fn data(kind: &str, id: Option<&str>, value: &Raw) -> Raw {
+    let id = id
+        .map(|id| format!(r#""id":{},"#, quote(id)))
+        .unwrap_or_default();
+    let name = quote(&format!("data-{}", kind.replace([':', '_'], "-")));
+    Raw::parse(format!(r#"{{"type":{name},{id}"data":{}}}"#, value.get()))
+        .unwrap_or_else(|_| Raw::null())
+}

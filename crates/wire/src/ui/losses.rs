@@ -1,0 +1,182 @@
+//! What a transcript says that UI messages have no word for.
+//!
+//! Empty lists and nulls say nothing and are no loss; nor are hints of other formats, whose names
+//! begin with `~`.
+
+use contexture_ir::{Extra, Item, Output, Part, Raw, Reasoning, Role, Status, Transcript};
+
+use super::reasoning::shown;
+use super::tool::error_text;
+use crate::entry::pairs;
+use crate::loss::{LossKind, Losses};
+
+/// Fields of other formats that a UI part carries as provider metadata.
+const CARRIED: [(&str, &str); 2] = [
+    ("gemini", "thoughtSignature"),
+    ("anthropic", "cache_control"),
+];
+/// Fields of an item's own that become parts.
+const SHOWN: [&str; 1] = ["annotations"];
+
+/// Lists what lowering a transcript to UI messages loses.
+pub(super) fn list(transcript: &Transcript) -> Losses {
+    let mut losses = Losses::default();
+    frame(transcript, &mut losses);
+    for (index, message) in transcript.instructions.iter().enumerate() {
+        let path = format!("instructions[{index}]");
+        parts(&message.content, &path, &mut losses);
+        developer(message.role, &path, &mut losses);
+    }
+    let partners = pairs(&transcript.items);
+    for (index, (entry, partner)) in transcript.items.iter().zip(partners).enumerate() {
+        item(entry, partner, &format!("items[{index}]"), &mut losses);
+    }
+    losses
+}
+
+fn frame(transcript: &Transcript, losses: &mut Losses) {
+    let nowhere = "UI messages have no place for it";
+    if transcript.model.is_some() {
+        losses.push("model", LossKind::Option, nowhere);
+    }
+    for index in 0..transcript.tools.len() {
+        losses.push(format!("tools[{index}]"), LossKind::Tool, nowhere);
+    }
+    let options = &transcript.options;
+    let set = [
+        ("max_output_tokens", options.max_output_tokens.is_some()),
+        ("temperature", options.temperature.is_some()),
+        ("top_p", options.top_p.is_some()),
+        ("stop", !options.stop.is_empty()),
+        ("tool_choice", options.tool_choice.is_some()),
+        ("parallel_tool_calls", options.parallel_tool_calls.is_some()),
+        ("response_format", options.response_format.is_some()),
+        ("reasoning", options.reasoning.is_some()),
+        ("stream", options.stream.is_some()),
+    ];
+    for (name, set) in set {
+        if set {
+            losses.push(format!("options.{name}"), LossKind::Option, nowhere);
+        }
+    }
+    if let Some(response) = &transcript.response {
+        if response.finish.is_some() {
+            losses.push("response.finish", LossKind::Field, nowhere);
+        }
+        if response.usage.is_some() {
+            losses.push("response.usage", LossKind::Field, nowhere);
+        }
+    }
+    extra(&transcript.extra, "extra", losses);
+}
+
+fn says_something(value: &Raw) -> bool {
+    !matches!(value.get(), "null" | "[]" | "{}" | "\"\"")
+}
+
+fn extra(extra: &Extra, path: &str, losses: &mut Losses) {
+    if extra.is_empty() {
+        return;
+    }
+    for (name, value) in extra.own() {
+        if says_something(value) && !SHOWN.contains(&name) {
+            losses.push(
+                format!("{path}.{name}"),
+                LossKind::Field,
+                "no such field in UI messages",
+            );
+        }
+    }
+    for (format, fields) in extra.wires() {
+        if format == "ui" {
+            continue;
+        }
+        for (name, value) in fields.iter() {
+            let carried = CARRIED.contains(&(format.as_str(), name));
+            if !name.starts_with('~') && !carried && says_something(value) {
+                let why = format!("a field of {format}");
+                losses.push(format!("{path}.{name}"), LossKind::Field, why);
+            }
+        }
+    }
+}
+
+fn parts(parts: &[Part], path: &str, losses: &mut Losses) {
+    for (index, part) in parts.iter().enumerate() {
+        let path = format!("{path}.content[{index}]");
+        match part {
+            Part::Extension(other) => {
+                let why = format!("no part for `{}`: written as data", other.kind);
+                losses.push(path, LossKind::Part, why);
+            }
+            part => extra(part.extra().unwrap_or(&Extra::new()), &path, losses),
+        }
+    }
+}
+
+fn developer(role: Role, path: &str, losses: &mut Losses) {
+    if role == Role::Developer {
+        let why = "developer is written as system";
+        losses.push(format!("{path}.role"), LossKind::Role, why);
+    }
+}
+
+fn item(item: &Item, partner: Option<usize>, path: &str, losses: &mut Losses) {
+    if let Some(fields) = item.extra() {
+        extra(fields, path, losses);
+    }
+    match item {
+        Item::Message(message) => {
+            parts(&message.content, path, losses);
+            developer(message.role, path, losses);
+            status(message.status, path, losses);
+        }
+        Item::FunctionCall(call) => status(call.status, path, losses),
+        Item::FunctionCallOutput(output) => {
+            if partner.is_none() {
+                let why = "an output without a call: written as data";
+                losses.push(path, LossKind::Item, why);
+            }
+            let text = error_text(&output.output);
+            let media = matches!(&output.output, Output::Parts(parts) if parts.iter().any(|part| part.as_text().is_none()));
+            if output.is_error == Some(true) && media {
+                let why = format!("an error is text; kept {} bytes of it", text.len());
+                losses.push(format!("{path}.output"), LossKind::Part, why);
+            }
+        }
+        Item::Reasoning(item) => reasoning(item, path, losses),
+        Item::Compaction(_) => {
+            losses.push(
+                path,
+                LossKind::Item,
+                "no part for a compaction: written as data",
+            );
+        }
+        Item::Extension(other) if other.kind.starts_with("ctx:") => {}
+        Item::Extension(other) => {
+            let why = format!("no part for `{}`: written as data", other.kind);
+            losses.push(path, LossKind::Item, why);
+        }
+    }
+}
+
+fn reasoning(item: &Reasoning, path: &str, losses: &mut Losses) {
+    status(item.status, path, losses);
+    let content = item.content.as_deref().unwrap_or_default();
+    if !content.is_empty() && !item.summary.is_empty() {
+        let why = "a reasoning part has one text: the content";
+        losses.push(format!("{path}.summary"), LossKind::Part, why);
+    }
+    for (index, part) in shown(item).iter().enumerate() {
+        if let Some(fields) = part.extra() {
+            extra(fields, &format!("{path}.content[{index}]"), losses);
+        }
+    }
+}
+
+fn status(status: Option<Status>, path: &str, losses: &mut Losses) {
+    if let Some(status @ (Status::Incomplete | Status::Failed)) = status {
+        let why = format!("no state for `{}`", status.as_str());
+        losses.push(format!("{path}.status"), LossKind::Value, why);
+    }
+}

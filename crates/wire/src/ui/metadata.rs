@@ -1,0 +1,199 @@
+//! Provider metadata: what a part carries for one provider each, and what of it items have a field for.
+//!
+//! Known keys move into items' own fields, where the providers' formats find them; the rest stays
+//! beside the part. Joining puts both together again. The provider name `contexture` is ours: it
+//! carries what an item has and a UI part has no field for.
+
+use contexture_ir::{Extra, Fields, Raw, quote};
+
+/// Our own name among the providers.
+pub(super) const OWN: &str = "contexture";
+/// Names under which OpenAI's models are served, the usual one first.
+pub(super) const OPENAI: &[&str] = &["openai", "azure"];
+/// Names under which Google's models are served, the usual one first.
+pub(super) const GOOGLE: &[&str] = &["google", "vertex", "googleVertex"];
+/// Anthropic's.
+pub(super) const ANTHROPIC: &[&str] = &["anthropic"];
+
+/// A field of one format's items that a UI part carries as provider metadata.
+struct Link {
+    providers: &'static [&'static str],
+    key: &'static str,
+    format: &'static str,
+    field: &'static str,
+}
+
+const LINKS: [Link; 2] = [
+    Link {
+        providers: GOOGLE,
+        key: "thoughtSignature",
+        format: "gemini",
+        field: "thoughtSignature",
+    },
+    Link {
+        providers: ANTHROPIC,
+        key: "cacheControl",
+        format: "anthropic",
+        field: "cache_control",
+    },
+];
+
+/// Provider name → key → value, in order.
+#[derive(Debug, Default)]
+pub(super) struct Metadata {
+    providers: Vec<(String, Vec<(String, Raw)>)>,
+    /// Whether there was any, and so an empty rest means something.
+    untouched: bool,
+}
+
+impl Metadata {
+    /// Reads a checked value; one with repeated keys is not cut, `None`.
+    pub(super) fn read(raw: &str) -> Option<Self> {
+        let mut providers: Vec<(String, Vec<(String, Raw)>)> = Vec::new();
+        for (name, value) in Fields::parse(raw).ok()?.iter() {
+            let mut keys: Vec<(String, Raw)> = Vec::new();
+            for (key, value) in Fields::parse(value.get()).ok()?.iter() {
+                if keys.iter().any(|(other, _)| other == key) {
+                    return None;
+                }
+                keys.push((key.to_owned(), Raw::from(value)));
+            }
+            if providers.iter().any(|(other, _)| other == name) {
+                return None;
+            }
+            providers.push((name.to_owned(), keys));
+        }
+        Some(Self {
+            providers,
+            untouched: true,
+        })
+    }
+
+    /// Removes a string under the first provider name that has it; with that name.
+    pub(super) fn take_string(
+        &mut self,
+        names: &[&'static str],
+        key: &str,
+    ) -> Option<(&'static str, String)> {
+        let name = names.iter().copied().find(|name| {
+            self.find(name, key)
+                .is_some_and(|raw| raw.as_string().is_some())
+        })?;
+        let text = self.remove(name, key)?.as_string()?;
+        Some((name, text))
+    }
+
+    pub(super) fn find(&self, name: &str, key: &str) -> Option<&Raw> {
+        let (_, keys) = self.providers.iter().find(|(other, _)| other == name)?;
+        let (_, value) = keys.iter().find(|(other, _)| other == key)?;
+        Some(value)
+    }
+
+    /// Removes a value; a provider left without keys goes too.
+    pub(super) fn remove(&mut self, name: &str, key: &str) -> Option<Raw> {
+        let at = self.providers.iter().position(|(other, _)| other == name)?;
+        let keys = &mut self.providers.get_mut(at)?.1;
+        let slot = keys.iter().position(|(other, _)| other == key)?;
+        let (_, value) = keys.remove(slot);
+        if keys.is_empty() {
+            self.providers.remove(at);
+        }
+        self.untouched = false;
+        Some(value)
+    }
+
+    /// Sets a value.
+    pub(super) fn put(&mut self, name: &str, key: &str, value: Raw) {
+        self.untouched = false;
+        let at = match self.providers.iter().position(|(other, _)| other == name) {
+            Some(at) => at,
+            None => {
+                self.providers.push((name.to_owned(), Vec::new()));
+                self.providers.len() - 1
+            }
+        };
+        let Some((_, keys)) = self.providers.get_mut(at) else {
+            return;
+        };
+        match keys.iter_mut().find(|(other, _)| other == key) {
+            Some((_, old)) => *old = value,
+            None => keys.push((key.to_owned(), value)),
+        }
+    }
+
+    pub(super) fn put_string(&mut self, name: &str, key: &str, value: &str) {
+        self.put(name, key, Raw::string(value));
+    }
+
+    /// Moves what other formats' items have a field for into their fields.
+    pub(super) fn unlink(&mut self, hints: &mut Extra, extra: &mut Extra) {
+        for link in &LINKS {
+            let found = link
+                .providers
+                .iter()
+                .find(|name| self.find(name, link.key).is_some());
+            let Some((name, value)) =
+                found.and_then(|name| Some((*name, self.remove(name, link.key)?)))
+            else {
+                continue;
+            };
+            note_alias(hints, link.providers, name);
+            let mut fields = extra.wire(link.format);
+            fields.set(link.field, value);
+            extra.set_wire(link.format, fields);
+        }
+    }
+
+    /// The reverse of [`Metadata::unlink`].
+    pub(super) fn link(&mut self, hints: &Extra, extra: &Extra) {
+        if extra.is_empty() {
+            return;
+        }
+        for link in &LINKS {
+            if let Some(value) = extra.wire(link.format).get(link.field) {
+                let name = alias(hints, link.providers);
+                self.put(name, link.key, value.clone());
+            }
+        }
+    }
+
+    /// What is left, to be kept; nothing if everything found its field.
+    pub(super) fn rest(&self) -> Option<Raw> {
+        (self.untouched || !self.providers.is_empty()).then(|| self.to_raw())
+    }
+
+    /// The whole as JSON; `None` if there is none.
+    pub(super) fn joined(&self) -> Option<Raw> {
+        self.rest()
+    }
+
+    fn to_raw(&self) -> Raw {
+        let object = |members: Vec<String>| format!("{{{}}}", members.join(","));
+        let providers = self.providers.iter().map(|(name, keys)| {
+            let keys = keys
+                .iter()
+                .map(|(key, value)| format!("{}:{}", quote(key), value.get()));
+            format!("{}:{}", quote(name), object(keys.collect()))
+        });
+        Raw::parse(object(providers.collect())).unwrap_or_else(|_| Raw::null())
+    }
+}
+
+/// Remembers under which of several names a provider appeared, if not the usual one.
+pub(super) fn note_alias(hints: &mut Extra, names: &[&'static str], used: &str) {
+    if let Some(usual) = names.first()
+        && *usual != used
+    {
+        hints.set(&format!("~{usual}"), Raw::string(used));
+    }
+}
+
+/// The name under which a provider is to appear.
+pub(super) fn alias(hints: &Extra, names: &[&'static str]) -> &'static str {
+    let usual = names.first().copied().unwrap_or_default();
+    let used = hints
+        .get(&format!("~{usual}"))
+        .and_then(Raw::as_string)
+        .and_then(|used| names.iter().copied().find(|name| *name == used));
+    used.unwrap_or(usual)
+}

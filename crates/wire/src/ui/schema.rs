@@ -1,0 +1,332 @@
+//! The shapes of UI message parts as tables: which fields, in which order, of which type.
+//!
+//! Order and strictness are those of the AI SDK's own validation, version 7.0.173: a field that is
+//! required must be there even when its value may be anything. Reading a part by its table is
+//! [`super::check`]'s work.
+
+use Answer::{Denied, Given, Granted, Open};
+use Check::{
+    Approval, Citations, Encoding, False, Flag, Json, Metadata, Never, Object, SteeringParts, Text,
+    TextRecord, TextState, True,
+};
+
+/// What a field's value must be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Check {
+    /// A string.
+    Text,
+    /// A boolean.
+    Flag,
+    /// `true`.
+    True,
+    /// `false`.
+    False,
+    /// Anything.
+    Json,
+    /// Absent.
+    Never,
+    /// `streaming` or `done`.
+    TextState,
+    /// `json` or `text`.
+    Encoding,
+    /// An object of objects.
+    Metadata,
+    /// An object.
+    Object,
+    /// An object of strings.
+    TextRecord,
+    /// What supports a text, an array.
+    Citations,
+    /// A request for approval and perhaps its answer.
+    Approval(Answer),
+    /// The text and file parts of a steering message.
+    SteeringParts,
+}
+
+/// Which answer an approval must hold.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Answer {
+    /// None yet.
+    Open,
+    /// Either.
+    Given,
+    /// Yes.
+    Granted,
+    /// No.
+    Denied,
+}
+
+/// One field of a part.
+#[derive(Debug)]
+pub(super) struct Field {
+    pub(super) name: &'static str,
+    pub(super) required: bool,
+    pub(super) check: Check,
+}
+
+/// The fields of a part behind its `type`, in order.
+pub(super) type Shape = &'static [Field];
+
+/// What a part is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum PartKind {
+    Text,
+    Reasoning,
+    File,
+    Steering,
+    StepStart,
+    Tool {
+        dynamic: bool,
+        state: ToolState,
+    },
+    /// Kept as it is: data, sources, custom content, pictures of thoughts.
+    Plain,
+}
+
+/// How far a tool call got.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum ToolState {
+    InputStreaming,
+    InputAvailable,
+    ApprovalRequested,
+    ApprovalResponded,
+    OutputAvailable,
+    OutputError,
+    OutputDenied,
+}
+
+impl ToolState {
+    pub(super) const ALL: [Self; 7] = [
+        Self::InputStreaming,
+        Self::InputAvailable,
+        Self::ApprovalRequested,
+        Self::ApprovalResponded,
+        Self::OutputAvailable,
+        Self::OutputError,
+        Self::OutputDenied,
+    ];
+
+    pub(super) const fn as_str(self) -> &'static str {
+        match self {
+            Self::InputStreaming => "input-streaming",
+            Self::InputAvailable => "input-available",
+            Self::ApprovalRequested => "approval-requested",
+            Self::ApprovalResponded => "approval-responded",
+            Self::OutputAvailable => "output-available",
+            Self::OutputError => "output-error",
+            Self::OutputDenied => "output-denied",
+        }
+    }
+
+    pub(super) fn from_wire(word: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|state| state.as_str() == word)
+    }
+}
+
+macro_rules! fields {
+    ($($need:ident $name:literal $check:expr),* $(,)?) => {
+        &[$(Field { name: $name, required: fields!(@ $need), check: $check }),*]
+    };
+    (@ must) => { true };
+    (@ may) => { false };
+}
+
+pub(super) const TEXT: Shape = fields![
+    must "text" Text, may "citations" Citations, may "state" TextState,
+    may "providerMetadata" Metadata,
+];
+pub(super) const REASONING: Shape = fields![
+    may "id" Text, must "text" Text, may "state" TextState, may "providerMetadata" Metadata,
+];
+const CUSTOM: Shape = fields![must "kind" Text, may "providerMetadata" Metadata];
+const SOURCE_URL: Shape = fields![
+    must "sourceId" Text, must "url" Text, may "title" Text, may "providerMetadata" Metadata,
+];
+const SOURCE_DOCUMENT: Shape = fields![
+    must "sourceId" Text, must "mediaType" Text, must "title" Text, may "filename" Text,
+    may "providerMetadata" Metadata,
+];
+pub(super) const FILE: Shape = fields![
+    must "mediaType" Text, may "filename" Text, must "url" Text,
+    may "providerReference" TextRecord, may "providerMetadata" Metadata,
+];
+const REASONING_FILE: Shape =
+    fields![must "mediaType" Text, must "url" Text, may "providerMetadata" Metadata];
+const STEERING: Shape = fields![must "id" Text, must "parts" SteeringParts];
+/// A text inside a steering message.
+pub(super) const STEERING_TEXT: Shape = fields![must "text" Text, may "providerMetadata" Metadata];
+const DATA: Shape = fields![may "id" Text, must "data" Json];
+
+/// An approval, whatever its answer.
+pub(super) const fn approval(answer: Answer) -> Shape {
+    match answer {
+        Open => fields![
+            must "id" Text, may "approved" Never, may "descriptor" Json, may "requestReason" Text,
+            may "reason" Never, may "isAutomatic" Flag, may "signature" Text,
+            may "inputSchemaInput" Json,
+        ],
+        Given => fields![
+            must "id" Text, must "approved" Flag, may "descriptor" Json, may "requestReason" Text,
+            may "reason" Text, may "isAutomatic" Flag, may "signature" Text,
+            may "inputSchemaInput" Json,
+        ],
+        Granted => fields![
+            must "id" Text, must "approved" True, may "descriptor" Json, may "requestReason" Text,
+            may "reason" Text, may "isAutomatic" Flag, may "signature" Text,
+            may "inputSchemaInput" Json,
+        ],
+        Denied => fields![
+            must "id" Text, must "approved" False, may "descriptor" Json, may "requestReason" Text,
+            may "reason" Text, may "isAutomatic" Flag, may "signature" Text,
+            may "inputSchemaInput" Json,
+        ],
+    }
+}
+
+pub(super) const CITATION: Shape = fields![
+    must "source" Object, may "startIndex" Json, may "endIndex" Json, may "citedText" Text,
+];
+pub(super) const CITATION_URL: Shape = fields![
+    must "sourceType" Text, must "id" Text, must "url" Text, may "title" Text,
+    may "providerMetadata" Metadata,
+];
+pub(super) const CITATION_DOCUMENT: Shape = fields![
+    must "sourceType" Text, must "id" Text, must "mediaType" Text, must "title" Text,
+    may "filename" Text, may "providerMetadata" Metadata,
+];
+
+/// A call of a tool the host knows: `tool-<name>`.
+const fn tool(state: ToolState) -> Shape {
+    match state {
+        ToolState::InputStreaming => fields![
+            must "toolCallId" Text, may "title" Text, may "toolMetadata" Object, must "state" Text,
+            may "providerExecuted" Flag, may "callProviderMetadata" Metadata, may "input" Json,
+            may "rawInput" Text, may "inputEncoding" Encoding, may "output" Never,
+            may "errorText" Never, may "approval" Never,
+        ],
+        ToolState::InputAvailable => fields![
+            must "toolCallId" Text, may "title" Text, may "toolMetadata" Object, must "state" Text,
+            may "providerExecuted" Flag, must "input" Json, may "output" Never,
+            may "errorText" Never, may "callProviderMetadata" Metadata, may "approval" Never,
+        ],
+        ToolState::ApprovalRequested => fields![
+            must "toolCallId" Text, may "title" Text, may "toolMetadata" Object, must "state" Text,
+            must "input" Json, may "providerExecuted" Flag, may "output" Never,
+            may "errorText" Never, may "callProviderMetadata" Metadata,
+            must "approval" Approval(Open),
+        ],
+        ToolState::ApprovalResponded => fields![
+            must "toolCallId" Text, may "title" Text, may "toolMetadata" Object, must "state" Text,
+            must "input" Json, may "providerExecuted" Flag, may "output" Never,
+            may "errorText" Never, may "callProviderMetadata" Metadata,
+            must "approval" Approval(Given),
+        ],
+        ToolState::OutputAvailable => fields![
+            must "toolCallId" Text, may "title" Text, may "toolMetadata" Object, must "state" Text,
+            may "providerExecuted" Flag, must "input" Json, must "output" Json,
+            may "errorText" Never, may "callProviderMetadata" Metadata,
+            may "resultProviderMetadata" Metadata, may "preliminary" Flag,
+            may "approval" Approval(Granted),
+        ],
+        ToolState::OutputError => fields![
+            must "toolCallId" Text, may "title" Text, may "toolMetadata" Object, must "state" Text,
+            may "providerExecuted" Flag, may "input" Json, may "rawInput" Json,
+            may "output" Never, must "errorText" Text, may "callProviderMetadata" Metadata,
+            may "resultProviderMetadata" Metadata, may "approval" Approval(Granted),
+        ],
+        ToolState::OutputDenied => fields![
+            must "toolCallId" Text, may "title" Text, may "toolMetadata" Object, must "state" Text,
+            may "providerExecuted" Flag, must "input" Json, may "output" Never,
+            may "errorText" Never, may "callProviderMetadata" Metadata,
+            must "approval" Approval(Denied),
+        ],
+    }
+}
+
+/// A call of a tool the host does not know: `dynamic-tool`.
+const fn dynamic_tool(state: ToolState) -> Shape {
+    match state {
+        ToolState::InputStreaming => fields![
+            may "dynamic" False, must "toolName" Text, must "toolCallId" Text, may "title" Text,
+            may "toolMetadata" Object, must "state" Text, may "input" Json, may "rawInput" Text,
+            may "inputEncoding" Encoding, may "providerExecuted" Flag,
+            may "callProviderMetadata" Metadata, may "output" Never, may "errorText" Never,
+            may "approval" Never,
+        ],
+        ToolState::InputAvailable => fields![
+            may "dynamic" False, must "toolName" Text, must "toolCallId" Text, may "title" Text,
+            may "toolMetadata" Object, must "state" Text, must "input" Json,
+            may "providerExecuted" Flag, may "output" Never, may "errorText" Never,
+            may "callProviderMetadata" Metadata, may "approval" Never,
+        ],
+        ToolState::ApprovalRequested => fields![
+            may "dynamic" False, must "toolName" Text, must "toolCallId" Text, may "title" Text,
+            may "toolMetadata" Object, must "state" Text, must "input" Json,
+            may "providerExecuted" Flag, may "output" Never, may "errorText" Never,
+            may "callProviderMetadata" Metadata, must "approval" Approval(Open),
+        ],
+        ToolState::ApprovalResponded => fields![
+            may "dynamic" False, must "toolName" Text, must "toolCallId" Text, may "title" Text,
+            may "toolMetadata" Object, must "state" Text, must "input" Json,
+            may "providerExecuted" Flag, may "output" Never, may "errorText" Never,
+            may "callProviderMetadata" Metadata, must "approval" Approval(Given),
+        ],
+        ToolState::OutputAvailable => fields![
+            may "dynamic" False, must "toolName" Text, must "toolCallId" Text, may "title" Text,
+            may "toolMetadata" Object, must "state" Text, must "input" Json,
+            may "providerExecuted" Flag, must "output" Json, may "errorText" Never,
+            may "callProviderMetadata" Metadata, may "resultProviderMetadata" Metadata,
+            may "preliminary" Flag, may "approval" Approval(Granted),
+        ],
+        ToolState::OutputError => fields![
+            may "dynamic" False, must "toolName" Text, must "toolCallId" Text, may "title" Text,
+            may "toolMetadata" Object, must "state" Text, may "input" Json, may "rawInput" Json,
+            may "providerExecuted" Flag, may "output" Never, must "errorText" Text,
+            may "callProviderMetadata" Metadata, may "resultProviderMetadata" Metadata,
+            may "approval" Approval(Granted),
+        ],
+        ToolState::OutputDenied => fields![
+            may "dynamic" False, must "toolName" Text, must "toolCallId" Text, may "title" Text,
+            may "toolMetadata" Object, must "state" Text, must "input" Json,
+            may "providerExecuted" Flag, may "output" Never, may "errorText" Never,
+            may "callProviderMetadata" Metadata, must "approval" Approval(Denied),
+        ],
+    }
+}
+
+impl PartKind {
+    /// The kind of a part that has no state; `None` for tool calls and unknown types.
+    pub(super) fn of(type_name: &str) -> Option<(Self, Shape)> {
+        Some(match type_name {
+            "text" => (Self::Text, TEXT),
+            "reasoning" => (Self::Reasoning, REASONING),
+            "file" => (Self::File, FILE),
+            "steering-message" => (Self::Steering, STEERING),
+            "step-start" => (Self::StepStart, fields![]),
+            "custom" => (Self::Plain, CUSTOM),
+            "source-url" => (Self::Plain, SOURCE_URL),
+            "source-document" => (Self::Plain, SOURCE_DOCUMENT),
+            "reasoning-file" => (Self::Plain, REASONING_FILE),
+            data if data.starts_with("data-") => (Self::Plain, DATA),
+            _ => return None,
+        })
+    }
+
+    /// Whether a type names a tool call, and whether the tool is unknown to the host.
+    pub(super) fn tool(type_name: &str) -> Option<bool> {
+        if type_name == "dynamic-tool" {
+            Some(true)
+        } else {
+            type_name.starts_with("tool-").then_some(false)
+        }
+    }
+
+    /// The fields of a tool call in a state.
+    pub(super) const fn tool_shape(dynamic: bool, state: ToolState) -> Shape {
+        if dynamic {
+            dynamic_tool(state)
+        } else {
+            tool(state)
+        }
+    }
+}

@@ -1,0 +1,241 @@
+//! Whole UI messages against the AI SDK's rules.
+//!
+//! The first fault ends the check and is named by its path. Unknown keys of messages and parts are
+//! dropped, known ones come out in the SDK's order; what lies below (input, output, data, metadata)
+//! is not touched. Unlike the SDK, a key written twice is an error: readers disagree on which counts.
+
+use std::fmt;
+
+use contexture_ir::{Fields, Raw, UiMessage, UiRole};
+use serde::de::{Deserialize, Deserializer, IgnoredAny, SeqAccess, Visitor};
+use serde_json::value::RawValue;
+
+use super::check::{Checked, Problem, check_part, decode};
+use crate::error::WireError;
+
+/// A message that passed, with the paths of the keys that were dropped.
+#[derive(Debug)]
+pub(super) struct Validated {
+    pub(super) message: UiMessage,
+    pub(super) dropped: Vec<String>,
+}
+
+/// Checks messages as the AI SDK's `validateUIMessages` does and returns them without unknown keys.
+///
+/// # Errors
+/// [`WireError::InvalidUi`] names the first fault: no message at all, a person's message without
+/// parts, an unknown part type, a field that is missing, of a wrong type or forbidden in its state.
+///
+/// ```
+/// use contexture_ir::{UiMessage, UiRole};
+/// let messages = [UiMessage::text(UiRole::User, "hello")];
+/// assert_eq!(contexture_wire::ui::validate(&messages)?, messages);
+/// # Ok::<(), contexture_wire::WireError>(())
+/// ```
+pub fn validate(messages: &[UiMessage]) -> Result<Vec<UiMessage>, WireError> {
+    let check = |(index, message): (usize, &UiMessage)| {
+        check_ui_message(message).map_err(|problem| invalid(problem.at_index(index)))
+    };
+    if messages.is_empty() {
+        return Err(invalid(Problem::new("expected at least one message")));
+    }
+    messages.iter().enumerate().map(check).collect()
+}
+
+/// As [`validate`], for the text of an array of messages.
+///
+/// # Errors
+/// As [`validate`], and [`WireError::NotJson`].
+pub fn validate_json(text: &str) -> Result<Vec<UiMessage>, WireError> {
+    let validated = read(text)?;
+    Ok(validated.into_iter().map(|one| one.message).collect())
+}
+
+/// Reads and checks an array of messages.
+pub(super) fn read(text: &str) -> Result<Vec<Validated>, WireError> {
+    let elements: Vec<Element<'_>> = match serde_json::from_str(text) {
+        Ok(elements) => elements,
+        Err(error) if error.is_data() => {
+            return Err(invalid(Problem::expected("an array of messages", text)));
+        }
+        Err(source) => {
+            return Err(WireError::NotJson {
+                line: source.line(),
+                column: source.column(),
+                source,
+            });
+        }
+    };
+    if elements.is_empty() {
+        return Err(invalid(Problem::new("expected at least one message")));
+    }
+    let check = |(index, element): (usize, Element<'_>)| {
+        let checked = match element.0 {
+            Some(fields) => check_message(fields),
+            None => Err(Problem::new("expected a message, an object")),
+        };
+        checked.map_err(|problem| invalid(problem.at_index(index)))
+    };
+    elements.into_iter().enumerate().map(check).collect()
+}
+
+/// Reads and checks one message.
+pub(super) fn read_one(text: &str) -> Result<Validated, WireError> {
+    let fields = Fields::parse(text).map_err(|_| invalid(Problem::new("expected an object")))?;
+    check_message(fields).map_err(invalid)
+}
+
+fn invalid(problem: Problem) -> WireError {
+    let path = if problem.path.is_empty() {
+        "messages".to_owned()
+    } else {
+        problem.path
+    };
+    WireError::InvalidUi {
+        path,
+        what: problem.what,
+    }
+}
+
+fn check_message(mut fields: Fields<'_>) -> Result<Validated, Problem> {
+    let mut take = |name: &'static str| {
+        fields
+            .take(&[name])
+            .map_err(|_| Problem::new("stands twice").at(name))
+    };
+    let (id, role) = (take("id")?, take("role")?);
+    let (metadata, parts) = (take("metadata")?, take("parts")?);
+    let id = match id.map(RawValue::get) {
+        Some(text) if text.starts_with('"') => decode(text).0.into_owned(),
+        other => return Err(wrong(other, "a string").at("id")),
+    };
+    let role = role_of(role.map(RawValue::get))?;
+    let mut dropped: Vec<String> = fields.iter().map(|(key, _)| key.to_owned()).collect();
+    let parts = match parts.map(RawValue::get) {
+        Some(text) if text.starts_with('[') => {
+            check_parts(text, &mut dropped).map_err(|problem| problem.at("parts"))?
+        }
+        other => return Err(wrong(other, "an array of parts").at("parts")),
+    };
+    not_empty(role, &parts)?;
+    let message = UiMessage {
+        id,
+        role,
+        metadata: metadata.map(Raw::from),
+        parts,
+    };
+    Ok(Validated { message, dropped })
+}
+
+fn wrong(found: Option<&str>, expected: &str) -> Problem {
+    match found {
+        Some(found) => Problem::expected(expected, found),
+        None => Problem::new(format!("missing, expected {expected}")),
+    }
+}
+
+fn role_of(word: Option<&str>) -> Result<UiRole, Problem> {
+    let known = word.and_then(|word| UiRole::from_wire(word.trim_matches('"')));
+    known.ok_or_else(|| wrong(word, "`system`, `user` or `assistant`").at("role"))
+}
+
+fn not_empty(role: UiRole, parts: &[Raw]) -> Result<(), Problem> {
+    if parts.is_empty() && role != UiRole::Assistant {
+        return Err(Problem::new("expected at least one part").at("parts"));
+    }
+    Ok(())
+}
+
+fn check_parts(text: &str, dropped: &mut Vec<String>) -> Result<Vec<Raw>, Problem> {
+    let elements: Vec<Element<'_>> =
+        serde_json::from_str(text).map_err(|_| Problem::expected("an array of parts", text))?;
+    let mut parts = Vec::with_capacity(elements.len());
+    for (index, element) in elements.into_iter().enumerate() {
+        let checked = match element.0 {
+            Some(fields) => check_part(fields),
+            None => Err(Problem::new("expected a part, an object")),
+        };
+        let checked = checked.map_err(|problem| problem.at_index(index))?;
+        note_dropped(dropped, index, &checked);
+        parts.push(checked.to_raw());
+    }
+    Ok(parts)
+}
+
+fn note_dropped(dropped: &mut Vec<String>, index: usize, part: &Checked<'_>) {
+    let names = part.members.dropped.iter();
+    dropped.extend(names.map(|name| format!("parts[{index}].{name}")));
+}
+
+fn check_ui_message(message: &UiMessage) -> Result<UiMessage, Problem> {
+    let mut parts = Vec::with_capacity(message.parts.len());
+    for (index, part) in message.parts.iter().enumerate() {
+        let checked = match Fields::parse(part.get()) {
+            Ok(fields) => check_part(fields),
+            Err(_) => Err(Problem::expected("a part, an object", part.get())),
+        };
+        let checked = checked.map_err(|problem| problem.at_index(index).at("parts"))?;
+        parts.push(checked.to_raw());
+    }
+    not_empty(message.role, &parts)?;
+    Ok(UiMessage {
+        id: message.id.clone(),
+        role: message.role,
+        metadata: message.metadata.clone(),
+        parts,
+    })
+}
+
+/// An array's element cut into its members; `None` if it is not an object.
+struct Element<'a>(Option<Fields<'a>>);
+
+impl<'de: 'a, 'a> Deserialize<'de> for Element<'a> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Any;
+        impl<'de> Visitor<'de> for Any {
+            type Value = Element<'de>;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("any value")
+            }
+
+            fn visit_map<A: serde::de::MapAccess<'de>>(
+                self,
+                map: A,
+            ) -> Result<Self::Value, A::Error> {
+                let members = serde::de::value::MapAccessDeserializer::new(map);
+                Fields::deserialize(members).map(|fields| Element(Some(fields)))
+            }
+
+            fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Self::Value, A::Error> {
+                while seq.next_element::<IgnoredAny>()?.is_some() {}
+                Ok(Element(None))
+            }
+
+            fn visit_bool<E>(self, _: bool) -> Result<Self::Value, E> {
+                Ok(Element(None))
+            }
+
+            fn visit_i64<E>(self, _: i64) -> Result<Self::Value, E> {
+                Ok(Element(None))
+            }
+
+            fn visit_u64<E>(self, _: u64) -> Result<Self::Value, E> {
+                Ok(Element(None))
+            }
+
+            fn visit_f64<E>(self, _: f64) -> Result<Self::Value, E> {
+                Ok(Element(None))
+            }
+
+            fn visit_str<E>(self, _: &str) -> Result<Self::Value, E> {
+                Ok(Element(None))
+            }
+
+            fn visit_unit<E>(self) -> Result<Self::Value, E> {
+                Ok(Element(None))
+            }
+        }
+        deserializer.deserialize_any(Any)
+    }
+}
