@@ -6,32 +6,14 @@
 
 use contexture_ir::Transcript;
 
+use crate::chunk::Dialect;
 use crate::entry::{entries, runs};
 use crate::error::WireError;
 use crate::format::{Format, Kind};
-use crate::loss::{Loss, LossKind, Losses};
-use crate::lower::{Dialect, envelope, lower_run};
+use crate::lifted::{Lifted, Lowered};
+use crate::loss::{Loss, LossKind};
+use crate::lower::{envelope, lower_run};
 use crate::{anthropic, gemini, items, openai_chat, openai_responses, ui};
-
-/// A document read.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Lifted {
-    /// What it was.
-    pub kind: Kind,
-    /// What it says.
-    pub transcript: Transcript,
-    /// What could not be kept.
-    pub losses: Vec<Loss>,
-}
-
-/// A document written.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Lowered {
-    /// The JSON text.
-    pub json: String,
-    /// What could not be said.
-    pub losses: Vec<Loss>,
-}
 
 /// Reads a request body, a response body or a bare array of messages.
 ///
@@ -68,6 +50,9 @@ fn lower_request(dialect: &Dialect, kind: Kind, transcript: &Transcript) -> Lowe
     let mut frame = envelope(dialect, transcript);
     let mut losses = std::mem::take(&mut frame.losses);
     if kind == Kind::Messages {
+        if dialect.format == Format::OpenAiResponses {
+            frame.lead = openai_responses::listed_instructions(dialect, transcript);
+        }
         if frame.lead.is_empty() && !transcript.instructions.is_empty() {
             let why = "a bare array of messages has no place for instructions in this format";
             losses.push(Loss {
@@ -85,6 +70,9 @@ fn lower_request(dialect: &Dialect, kind: Kind, transcript: &Transcript) -> Lowe
         let chunk = lower_run(dialect, &run);
         losses.extend(chunk.losses.into_iter().map(|loss| rebase(loss, run.start)));
         chunks.push(chunk.json);
+    }
+    if dialect.format == Format::OpenAiResponses && kind == Kind::Request {
+        openai_responses::reframe(transcript, &mut frame, &mut chunks);
     }
     Lowered {
         json: frame.assemble(chunks.iter().map(String::as_str)),
@@ -115,12 +103,5 @@ fn check_json(text: &str) -> Result<(), WireError> {
             column: source.column(),
             source,
         }),
-    }
-}
-
-/// Losses as a list, for formats that collect them while walking.
-impl From<Losses> for Vec<Loss> {
-    fn from(losses: Losses) -> Self {
-        losses.into_vec()
     }
 }

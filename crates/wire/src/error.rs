@@ -7,14 +7,6 @@ use crate::format::Format;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum WireError {
-    /// No such format.
-    #[error(
-        "unknown format {name:?}: expected openai-chat, openai-responses, anthropic, gemini, ui or items"
-    )]
-    UnknownFormat {
-        /// The name as given.
-        name: String,
-    },
     /// The text is not JSON.
     #[error("not JSON, line {line} column {column}")]
     NotJson {

@@ -3,7 +3,15 @@
 use std::fmt;
 use std::str::FromStr;
 
-use crate::error::WireError;
+/// A name that is no format's.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "unknown format {name:?}: expected openai-chat, openai-responses, anthropic, gemini, ui or items"
+)]
+pub struct UnknownFormat {
+    /// The name as given.
+    pub name: String,
+}
 
 /// A format of conversations on the wire.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -62,13 +70,13 @@ impl fmt::Display for Format {
 }
 
 impl FromStr for Format {
-    type Err = WireError;
+    type Err = UnknownFormat;
 
-    fn from_str(name: &str) -> Result<Self, WireError> {
+    fn from_str(name: &str) -> Result<Self, UnknownFormat> {
         Self::ALL
             .into_iter()
             .find(|format| format.as_str() == name)
-            .ok_or_else(|| WireError::UnknownFormat {
+            .ok_or_else(|| UnknownFormat {
                 name: name.to_owned(),
             })
     }

@@ -8,8 +8,11 @@
 //! One folder a format: typed structs for what we write, slices of JSON text for what we read and do
 //! not know. Not here: tokens, budgets, storage, HTTP.
 
+#![cfg_attr(not(test), deny(clippy::disallowed_methods, clippy::disallowed_types))]
+
 mod anthropic;
 mod carry;
+mod chunk;
 mod document;
 mod entry;
 mod error;
@@ -17,18 +20,27 @@ mod format;
 mod gemini;
 mod items;
 mod json;
+mod lifted;
 mod loss;
 mod lower;
 mod media;
+mod openai;
 mod openai_chat;
 mod openai_responses;
+mod repair;
 mod system_tag;
 pub mod ui;
 
-pub use document::{Lifted, Lowered, lift, lower, rebase};
+pub use chunk::{Chunk, Dialect, Envelope, Facts};
+pub use document::{lift, lower, rebase};
 pub use entry::{Entry, Run, Side, entries, pairs, runs, side};
 pub use error::WireError;
-pub use format::{Format, Kind};
+pub use format::{Format, Kind, UnknownFormat};
+pub use lifted::{Lifted, Lowered};
 pub use loss::{Loss, LossKind, Losses};
-pub use lower::{Chunk, Dialect, Envelope, Facts, envelope, lower_run};
+pub use lower::{envelope, lower_run};
 pub use media::DataUrl;
+pub use repair::{
+    BEGINNING, CONTINUE, CallIds, Charset, Issue, IssueKind, NO_RESULT, RepairRules, Repaired,
+    RepairedItem, Unanswered, repair,
+};

@@ -107,3 +107,10 @@ impl Losses {
         self.list.is_empty()
     }
 }
+
+/// Losses as a list, for formats that collect them while walking.
+impl From<Losses> for Vec<Loss> {
+    fn from(losses: Losses) -> Self {
+        losses.into_vec()
+    }
+}

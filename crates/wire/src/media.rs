@@ -26,6 +26,20 @@ impl<'a> DataUrl<'a> {
     }
 }
 
+/// A name for a file that has none, where a provider demands one.
+pub(crate) fn default_filename(media_type: &str) -> String {
+    let extension = match media_type.split(';').next().unwrap_or_default().trim() {
+        "application/pdf" => "pdf",
+        "application/json" => "json",
+        "text/plain" => "txt",
+        "text/markdown" => "md",
+        "text/html" => "html",
+        "text/csv" => "csv",
+        _ => return "file".to_owned(),
+    };
+    format!("file.{extension}")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -1,24 +1,82 @@
-//! openai_chat.
+//! OpenAI Chat Completions, and the many hosts that speak it.
+//!
+//! One native message becomes one or more items: thoughts, what is said, calls. Items of the model
+//! that follow each other become one native message again, as far as one can hold them; where a
+//! document cut them differently a hint on the first item says so.
+//!
+//! What Chat cannot say, and what is done about it (each is reported as a loss):
+//! * pictures and files in a tool's output go into a user message after the outputs (order);
+//! * text that follows a call is written before it, in the same message (order);
+//! * thoughts are written only if they came from a Chat host (`reasoning_content`, `reasoning`,
+//!   `reasoning_details`), in the field they came in;
+//! * whether a tool failed, ids and statuses of items, other providers' items have no place.
+//!
+//! A message of which nothing is left is not written, unless it came empty from a Chat document.
+//!
+//! Not here: pairing of calls and outputs ([`crate::repair`]).
 
-use contexture_ir::Transcript;
+mod choice;
+mod content;
+mod envelope;
+mod message;
+mod response;
+mod run;
+mod step;
 
-use crate::document::{Lifted, Lowered};
+use contexture_ir::{Error, Fields, Transcript};
+use serde_json::value::RawValue;
+
+use crate::chunk::{Chunk, Dialect, Envelope};
 use crate::entry::Run;
 use crate::error::WireError;
-use crate::lower::{Chunk, Dialect, Envelope};
+use crate::format::{Format, Kind};
+use crate::lifted::{Lifted, Lowered};
 
-pub(crate) fn lift(_text: &str) -> Result<Lifted, WireError> {
-    unimplemented!()
+const FORMAT: Format = Format::OpenAiChat;
+/// The key of Chat's own fields in `ctx:wire`.
+const NAME: &str = FORMAT.as_str();
+const EXPECTED: &str = "a request with `messages`, a response with `choices` (an error body is neither), \
+                        or an array of messages";
+
+pub(crate) fn lift(text: &str) -> Result<Lifted, WireError> {
+    let wrong = || WireError::WrongShape {
+        format: FORMAT,
+        expected: EXPECTED,
+    };
+    let invalid = |source: Error| WireError::Invalid {
+        format: FORMAT,
+        source,
+    };
+    let text = text.trim_matches([' ', '\t', '\r', '\n']);
+    if text.starts_with('[') {
+        let messages: Vec<&RawValue> = serde_json::from_str(text).map_err(|_| wrong())?;
+        let mut reader = message::Reader::default();
+        reader.read_all(&messages).map_err(invalid)?;
+        let (transcript, losses) = reader.finish();
+        return Ok(Lifted {
+            kind: Kind::Messages,
+            transcript,
+            losses,
+        });
+    }
+    let fields = Fields::parse(text).map_err(|_| wrong())?;
+    if fields.get(&["messages"]).is_some() {
+        envelope::lift(fields).map_err(invalid)
+    } else if fields.get(&["choices"]).is_some() {
+        response::lift(fields).map_err(invalid)
+    } else {
+        Err(wrong())
+    }
 }
 
-pub(crate) fn lower_run(_dialect: &Dialect, _run: &Run<'_, '_>) -> Chunk {
-    unimplemented!()
+pub(crate) fn lower_run(dialect: &Dialect, run: &Run<'_, '_>) -> Chunk {
+    run::lower(dialect, run)
 }
 
-pub(crate) fn envelope(_dialect: &Dialect, _request: &Transcript) -> Envelope {
-    unimplemented!()
+pub(crate) fn envelope(dialect: &Dialect, request: &Transcript) -> Envelope {
+    envelope::lower(dialect, request)
 }
 
-pub(crate) fn lower_response(_transcript: &Transcript) -> Lowered {
-    unimplemented!()
+pub(crate) fn lower_response(transcript: &Transcript) -> Lowered {
+    response::lower(transcript)
 }

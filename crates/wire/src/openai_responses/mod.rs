@@ -1,24 +1,103 @@
-//! openai_responses.
+//! OpenAI Responses, Azure's and other hosts' included.
+//!
+//! Our items have this format's shapes, so reading is nearly verbatim: members we do not type stay on
+//! the item as its own, items of unknown types stay whole. Hints keep which of two equal shapes was
+//! written: a message without a `type`, a string for content, an absent `detail`.
+//!
+//! Fields that are ours alone (`is_error`, `media_type`, `signature`, `format`, `ctx:*`, the status
+//! `failed`) are not written. A model's message without an id of this provider is written in the short
+//! form (`role`, `content` as one string), because the long form demands an id.
+//!
+//! Thoughts are written only if they are this provider's: format `openai-responses-v1` or none.
+//!
+//! Not here: that a thought needs the item it led to, and calls their outputs ([`crate::repair`]).
 
-use contexture_ir::Transcript;
+mod choice;
+mod envelope;
+mod part;
+mod read;
+mod response;
+mod run;
+mod write;
 
-use crate::document::{Lifted, Lowered};
+use contexture_ir::{Error, Fields, Transcript};
+
+use crate::chunk::{Chunk, Dialect, Envelope};
 use crate::entry::Run;
 use crate::error::WireError;
-use crate::lower::{Chunk, Dialect, Envelope};
+use crate::format::{Format, Kind};
+use crate::lifted::{Lifted, Lowered};
 
-pub(crate) fn lift(_text: &str) -> Result<Lifted, WireError> {
-    unimplemented!()
+const FORMAT: Format = Format::OpenAiResponses;
+/// The key of this format's hints in `ctx:wire`.
+const NAME: &str = FORMAT.as_str();
+/// Whose thoughts and compactions these are.
+const FAMILY: &str = "openai-responses-v1";
+const EXPECTED: &str = "a request with `input`, a response with `output` (an error body is neither), \
+                        or an array of items";
+/// Members that tell a request without `input`, whose history the provider keeps.
+const REQUEST: [&str; 5] = [
+    "input",
+    "instructions",
+    "previous_response_id",
+    "conversation",
+    "prompt",
+];
+
+/// Whether items are sent to a model or come from one: what comes has ids and statuses.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Place {
+    Input,
+    Output,
 }
 
-pub(crate) fn lower_run(_dialect: &Dialect, _run: &Run<'_, '_>) -> Chunk {
-    unimplemented!()
+pub(crate) fn lift(text: &str) -> Result<Lifted, WireError> {
+    let wrong = || WireError::WrongShape {
+        format: FORMAT,
+        expected: EXPECTED,
+    };
+    let invalid = |source: Error| WireError::Invalid {
+        format: FORMAT,
+        source,
+    };
+    let text = text.trim_matches([' ', '\t', '\r', '\n']);
+    if text.starts_with('[') {
+        let mut transcript = Transcript::default();
+        read::read_input(text, &mut transcript).map_err(invalid)?;
+        return Ok(Lifted {
+            kind: Kind::Messages,
+            transcript,
+            losses: Vec::new(),
+        });
+    }
+    let fields = Fields::parse(text).map_err(|_| wrong())?;
+    if fields.get(&["output"]).is_some() {
+        response::lift(fields).map_err(invalid)
+    } else if REQUEST.iter().any(|name| fields.get(&[name]).is_some()) {
+        envelope::lift(fields).map_err(invalid)
+    } else {
+        Err(wrong())
+    }
 }
 
-pub(crate) fn envelope(_dialect: &Dialect, _request: &Transcript) -> Envelope {
-    unimplemented!()
+pub(crate) fn lower_run(dialect: &Dialect, run: &Run<'_, '_>) -> Chunk {
+    run::lower(dialect, run)
 }
 
-pub(crate) fn lower_response(_transcript: &Transcript) -> Lowered {
-    unimplemented!()
+pub(crate) fn envelope(dialect: &Dialect, request: &Transcript) -> Envelope {
+    envelope::lower(dialect, request)
+}
+
+pub(crate) fn lower_response(transcript: &Transcript) -> Lowered {
+    response::lower(transcript)
+}
+
+/// The instructions as items, which lead a bare array.
+pub(crate) fn listed_instructions(dialect: &Dialect, request: &Transcript) -> String {
+    envelope::listed(dialect, request)
+}
+
+/// Writes an `input` that was a string, or absent, so again.
+pub(crate) fn reframe(request: &Transcript, frame: &mut Envelope, chunks: &mut Vec<String>) {
+    envelope::reframe(request, frame, chunks);
 }

@@ -1,0 +1,95 @@
+//! The pieces a payload is made of.
+//!
+//! A payload is `before · elements joined by commas · after`, where the elements are `lead` (what the
+//! format puts first into the same array, a system message say) and one [`Chunk`] a run. A chunk
+//! depends only on its run and the [`Dialect`], so compilers may cache it.
+
+use crate::entry::Side;
+use crate::format::Format;
+use crate::loss::Loss;
+
+/// What may differ between models of one format.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Dialect {
+    /// The format.
+    pub format: Format,
+    /// Whether a system message may stand inside the history. Where it may not, it is written as user
+    /// text in a `<system>` tag, with a loss.
+    pub mid_system: bool,
+    /// Whether the model knows the role `developer`; otherwise it is written `system`.
+    pub developer_role: bool,
+}
+
+impl Dialect {
+    /// The dialect of current models of a format.
+    #[must_use]
+    pub const fn of(format: Format) -> Self {
+        Self {
+            format,
+            mid_system: matches!(
+                format,
+                Format::OpenAiChat | Format::OpenAiResponses | Format::Ui | Format::Items
+            ),
+            developer_role: true,
+        }
+    }
+}
+
+/// One run, lowered.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Chunk {
+    /// Elements of the payload's array, joined by commas; empty if the format can say nothing of it.
+    pub json: String,
+    /// What structure the elements have.
+    pub facts: Facts,
+    /// What was lost; paths begin with the index of the entry within its run: `[2].content[0]`.
+    pub losses: Vec<Loss>,
+}
+
+/// What verification needs to know about a chunk without reading it again.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Facts {
+    /// How many elements it has.
+    pub elements: usize,
+    /// Who speaks in the first element.
+    pub first: Option<Side>,
+    /// Who speaks in the last element.
+    pub last: Option<Side>,
+    /// Ids of the calls made, in order.
+    pub calls: Vec<String>,
+    /// Ids of the calls answered, in order.
+    pub outputs: Vec<String>,
+}
+
+/// A payload without its history.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Envelope {
+    /// Up to and including the `[` of the history's array.
+    pub before: String,
+    /// Elements that lead the array, joined by commas; may be empty.
+    pub lead: String,
+    /// From the `]` on.
+    pub after: String,
+    /// What was lost; paths begin with `instructions`, `tools`, `options` or a field's name.
+    pub losses: Vec<Loss>,
+}
+
+impl Envelope {
+    /// Joins the envelope and chunks' elements into the payload.
+    #[must_use]
+    pub fn assemble<'a>(&'a self, chunks: impl IntoIterator<Item = &'a str>) -> String {
+        let mut out = self.before.clone();
+        let mut elements = std::iter::once(self.lead.as_str())
+            .chain(chunks)
+            .filter(|part| !part.is_empty());
+        if let Some(first) = elements.next() {
+            out.push_str(first);
+        }
+        for element in elements {
+            out.push(',');
+            out.push_str(element);
+        }
+        out.push_str(&self.after);
+        out
+    }
+}

@@ -1,0 +1,202 @@
+//! Tools, and which of them the model may use.
+
+use contexture_ir::{
+    Error, Fields, FunctionTool, ProviderTool, Raw, ResponseFormat, ToolChoice, ToolDefinition,
+    quote,
+};
+use serde_json::value::RawValue;
+
+use super::NAME;
+use super::content::wired;
+use crate::carry::{keep, tell_foreign_as};
+use crate::json::Object;
+use crate::loss::{LossKind, Losses};
+use crate::openai::{prefixed, unexpected, unprefixed, without};
+
+/// The prefix of a tool's fields that stand beside its `function`.
+const TOOL: &str = "tool.";
+/// The name of a schema that has none; Chat demands one.
+const SCHEMA_NAME: &str = "response";
+
+/// Reads `tools`; a tool that is not a plain function is kept whole.
+pub(super) fn read_tools(value: &RawValue) -> Result<Vec<ToolDefinition>, Error> {
+    let tools: Vec<&RawValue> = serde_json::from_str(value.get())
+        .map_err(|_| unexpected("an array of tools", value.get()))?;
+    let read = |(index, tool): (usize, &&RawValue)| {
+        read_tool(tool.get()).map_err(|error| error.at_index(index))
+    };
+    tools.iter().enumerate().map(read).collect()
+}
+
+fn read_tool(text: &str) -> Result<ToolDefinition, Error> {
+    let mut fields = Fields::parse(text)?;
+    let kind = fields.need_string(&["type"])?;
+    let function = match fields.take_present(&["function"])? {
+        Some(function) if kind == "function" => function,
+        _ => {
+            return Ok(ToolDefinition::Provider(ProviderTool {
+                format: NAME.to_owned(),
+                kind,
+                raw: Raw::parse(text)?,
+            }));
+        }
+    };
+    let mut tool = read_function(function.get()).map_err(|error| error.at("function"))?;
+    let mut wire = tool.extra.wire(NAME);
+    wire.extend(prefixed(TOOL, fields.rest()).collect());
+    tool.extra = wired(wire);
+    Ok(ToolDefinition::Function(tool))
+}
+
+/// A function as it stands inside a tool, or in the older `functions`.
+pub(super) fn read_function(text: &str) -> Result<FunctionTool, Error> {
+    let mut fields = Fields::parse(text)?;
+    Ok(FunctionTool {
+        name: fields.need_string(&["name"])?,
+        description: fields.take_string(&["description"])?,
+        parameters: fields.take_present(&["parameters"])?.map(Raw::from),
+        strict: fields.take_as(&["strict"], "a boolean")?,
+        extra: wired(keep(fields.rest())),
+    })
+}
+
+/// Writes a tool; nothing, with a loss, if it is another provider's.
+pub(super) fn write_tool(tool: &ToolDefinition, path: &str, losses: &mut Losses) -> Option<String> {
+    match tool {
+        ToolDefinition::Provider(tool) if tool.format == NAME => Some(tool.raw.get().to_owned()),
+        ToolDefinition::Provider(tool) => {
+            let why = format!("`{}` is a tool of {}", tool.kind, tool.format);
+            losses.push(path, LossKind::Tool, why);
+            None
+        }
+        ToolDefinition::Function(tool) => {
+            let function = write_function(tool, path, losses);
+            let mut object = Object::new();
+            object.string("type", "function").raw("function", &function);
+            object.carried(&unprefixed(TOOL, &tool.extra.wire(NAME)));
+            Some(object.finish())
+        }
+    }
+}
+
+/// Writes what stands inside a tool, or in the older `functions`.
+pub(super) fn write_function(tool: &FunctionTool, path: &str, losses: &mut Losses) -> String {
+    tell_foreign_as(&tool.extra, NAME, path, LossKind::Field, losses);
+    let mut object = Object::new();
+    object.string("name", &tool.name);
+    object.maybe(
+        "description",
+        tool.description.as_deref().map(quote).as_deref(),
+    );
+    object.maybe("parameters", tool.parameters.as_ref().map(Raw::get));
+    object.maybe(
+        "strict",
+        tool.strict.map(|strict| strict.to_string()).as_deref(),
+    );
+    object.carried(&without(&[TOOL], &tool.extra.wire(NAME)));
+    object.finish()
+}
+
+/// Reads `tool_choice`; what not every format can say is kept whole.
+pub(super) fn read_choice(value: &RawValue) -> ToolChoice {
+    let text = value.get();
+    match text {
+        "\"auto\"" => return ToolChoice::Auto,
+        "\"none\"" => return ToolChoice::None,
+        "\"required\"" => return ToolChoice::Required,
+        _ => {}
+    }
+    let function = || {
+        let mut fields = Fields::parse(text).ok()?;
+        let kind = fields.take_string(&["type"]).ok()??;
+        let function = fields.take(&["function"]).ok()??;
+        let mut inner = Fields::parse(function.get()).ok()?;
+        let name = inner.take_string(&["name"]).ok()??;
+        (kind == "function" && fields.is_empty() && inner.is_empty()).then_some(name)
+    };
+    match function() {
+        Some(name) => ToolChoice::Function { name },
+        None => ToolChoice::Other {
+            format: NAME.to_owned(),
+            raw: value.into(),
+        },
+    }
+}
+
+/// Writes `tool_choice`; nothing, with a loss, if only another format can say it.
+pub(super) fn write_choice(choice: &ToolChoice, losses: &mut Losses) -> Option<String> {
+    Some(match choice {
+        ToolChoice::Auto => "\"auto\"".to_owned(),
+        ToolChoice::None => "\"none\"".to_owned(),
+        ToolChoice::Required => "\"required\"".to_owned(),
+        ToolChoice::Function { name } => {
+            let mut function = Object::new();
+            function.string("name", name);
+            let mut object = Object::new();
+            object
+                .string("type", "function")
+                .raw("function", &function.finish());
+            object.finish()
+        }
+        ToolChoice::Other { format, raw } if format == NAME => raw.get().to_owned(),
+        ToolChoice::Other { format, .. } => {
+            losses.push(
+                "options.tool_choice",
+                LossKind::Tool,
+                format!("only {format} can say this choice"),
+            );
+            return None;
+        }
+    })
+}
+
+/// Reads `response_format`; `None` if it says more than every format can.
+pub(super) fn read_format(value: &RawValue) -> Option<ResponseFormat> {
+    let mut fields = Fields::parse(value.get()).ok()?;
+    let kind = fields.take_string(&["type"]).ok()??;
+    if kind != "json_schema" {
+        return match kind.as_str() {
+            "text" if fields.is_empty() => Some(ResponseFormat::Text),
+            "json_object" if fields.is_empty() => Some(ResponseFormat::JsonObject),
+            _ => None,
+        };
+    }
+    let schema = fields.take(&["json_schema"]).ok()??;
+    let mut inner = Fields::parse(schema.get()).ok()?;
+    let read = ResponseFormat::JsonSchema {
+        name: Some(inner.take_string(&["name"]).ok()??),
+        description: inner.take_string(&["description"]).ok()?,
+        schema: inner.take_present(&["schema"]).ok()??.into(),
+        strict: inner.take_as(&["strict"], "a boolean").ok()?,
+    };
+    (fields.is_empty() && inner.is_empty()).then_some(read)
+}
+
+/// Writes `response_format`.
+pub(super) fn write_format(format: &ResponseFormat) -> String {
+    let mut object = Object::new();
+    match format {
+        ResponseFormat::Text => {
+            object.string("type", "text");
+        }
+        ResponseFormat::JsonObject => {
+            object.string("type", "json_object");
+        }
+        ResponseFormat::JsonSchema {
+            name,
+            description,
+            schema,
+            strict,
+        } => {
+            let mut inner = Object::new();
+            inner.string("name", name.as_deref().unwrap_or(SCHEMA_NAME));
+            inner.maybe("description", description.as_deref().map(quote).as_deref());
+            inner.raw("schema", schema.get());
+            inner.maybe("strict", strict.map(|strict| strict.to_string()).as_deref());
+            object
+                .string("type", "json_schema")
+                .raw("json_schema", &inner.finish());
+        }
+    }
+    object.finish()
+}

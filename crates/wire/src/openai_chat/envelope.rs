@@ -1,0 +1,258 @@
+//! Everything of a request but its messages.
+//!
+//! Members stand in this order: `model`, `tools`, `messages`, then options, then what only Chat
+//! says. Tools stand before the messages because they change more rarely.
+
+use contexture_ir::{
+    Error, Extra, Fields, ReasoningOptions, RequestOptions, ToolDefinition, Transcript, quote,
+};
+use serde_json::Number;
+use serde_json::value::RawValue;
+
+use super::message::{LEGACY, Reader};
+use super::{NAME, choice, run};
+use crate::carry::{hint, hinted, keep, tell_foreign_as};
+use crate::chunk::{Dialect, Envelope};
+use crate::format::Kind;
+use crate::json::{Object, array};
+use crate::lifted::Lifted;
+use crate::loss::{LossKind, Losses};
+use crate::openai::{effort, note_effort, unexpected};
+
+/// The hint of the older name of the output limit.
+const MAX_TOKENS: &str = "~max_tokens";
+/// The hint of one stop text that is not in an array.
+const STOP: &str = "~stop";
+/// The hint of a tool choice without tools, which hosts refuse.
+const ALONE: &str = "~alone";
+
+pub(super) fn lift(mut fields: Fields<'_>) -> Result<Lifted, Error> {
+    let mut wire = Extra::new();
+    let messages = fields.take(&["messages"])?;
+    let messages: Vec<&RawValue> = match messages {
+        Some(value) => serde_json::from_str(value.get())
+            .map_err(|_| unexpected("an array of messages", value.get()).at("messages"))?,
+        None => Vec::new(),
+    };
+    let mut reader = Reader::default();
+    reader.read_all(&messages)?;
+    let (mut transcript, losses) = reader.finish();
+    transcript.model = fields.take_string(&["model"])?;
+    transcript.tools = read_tools(&mut fields, &mut wire)?;
+    transcript.options = read_options(&mut fields, &mut wire)?;
+    if transcript.tools.is_empty()
+        && (transcript.options.tool_choice.is_some()
+            || transcript.options.parallel_tool_calls.is_some())
+    {
+        hint(&mut wire, ALONE, "kept");
+    }
+    wire.extend(keep(fields.rest()));
+    transcript.extra.set_wire(NAME, wire);
+    Ok(Lifted {
+        kind: Kind::Request,
+        transcript,
+        losses,
+    })
+}
+
+/// `tools`, or the older `functions` where there are none.
+fn read_tools(fields: &mut Fields<'_>, wire: &mut Extra) -> Result<Vec<ToolDefinition>, Error> {
+    let some = |value: &RawValue| value.get().starts_with('[') && value.get() != "[]";
+    if fields.get(&["tools"]).is_some_and(some)
+        && let Some(value) = fields.take(&["tools"])?
+    {
+        return choice::read_tools(value).map_err(|error| error.at("tools"));
+    }
+    if !fields.get(&["functions"]).is_some_and(some) {
+        return Ok(Vec::new());
+    }
+    let functions: Vec<&RawValue> = fields
+        .take_as(&["functions"], "an array")?
+        .unwrap_or_default();
+    hint(wire, LEGACY, "functions");
+    let read = |(index, function): (usize, &RawValue)| {
+        choice::read_function(function.get())
+            .map(ToolDefinition::Function)
+            .map_err(|error| error.at_index(index).at("functions"))
+    };
+    functions.into_iter().enumerate().map(read).collect()
+}
+
+fn read_options(fields: &mut Fields<'_>, wire: &mut Extra) -> Result<RequestOptions, Error> {
+    let number = "a number";
+    let mut options = RequestOptions {
+        max_output_tokens: fields.take_as(&["max_completion_tokens"], "a whole number")?,
+        temperature: fields.take_as::<Number>(&["temperature"], number)?,
+        top_p: fields.take_as::<Number>(&["top_p"], number)?,
+        parallel_tool_calls: fields.take_as(&["parallel_tool_calls"], "a boolean")?,
+        stream: fields.take_as(&["stream"], "a boolean")?,
+        ..RequestOptions::default()
+    };
+    if options.max_output_tokens.is_none()
+        && let Some(limit) = fields.take_as(&["max_tokens"], "a whole number")?
+    {
+        hint(wire, MAX_TOKENS, "kept");
+        options.max_output_tokens = Some(limit);
+    }
+    if let Some(effort) = fields.take_string(&["reasoning_effort"])? {
+        note_effort(Some(&effort), wire);
+        options.reasoning = Some(ReasoningOptions {
+            effort: Some(effort),
+            ..ReasoningOptions::default()
+        });
+    }
+    match fields.get(&["stop"]).map(|value| value.get()) {
+        Some(text) if text.starts_with('"') => {
+            options.stop.extend(fields.take_string(&["stop"])?);
+            hint(wire, STOP, "string");
+        }
+        Some("[]") | None => {}
+        Some(_) => {
+            options.stop = fields
+                .take_as(&["stop"], "a text or texts")?
+                .unwrap_or_default()
+        }
+    }
+    if fields
+        .get(&["tool_choice"])
+        .is_some_and(|value| value.get() != "null")
+    {
+        options.tool_choice = fields.take(&["tool_choice"])?.map(choice::read_choice);
+    }
+    options.response_format = fields
+        .get(&["response_format"])
+        .and_then(choice::read_format);
+    if options.response_format.is_some() {
+        fields.take(&["response_format"])?;
+    }
+    Ok(options)
+}
+
+pub(super) fn lower(dialect: &Dialect, request: &Transcript) -> Envelope {
+    let mut losses = Losses::default();
+    let wire = request.extra.wire(NAME);
+    let mut lead = Vec::new();
+    for (index, message) in request.instructions.iter().enumerate() {
+        lead.extend(run::instruction(dialect, index, message, &mut losses));
+    }
+    let mut head = Object::new();
+    head.maybe("model", request.model.as_deref().map(quote).as_deref());
+    let tools = write_tools(request, &wire, &mut head, &mut losses);
+    let mut tail = Object::new();
+    write_options(request, &wire, tools, &mut tail, &mut losses);
+    tell_foreign_as(&request.extra, NAME, "", LossKind::Option, &mut losses);
+    let taken: &[&str] = if tools {
+        &["model", "messages", "tools"]
+    } else {
+        &["model", "messages"]
+    };
+    let rest: Extra = wire
+        .iter()
+        .filter(|(key, _)| !taken.contains(key))
+        .map(|(key, value)| (key.to_owned(), value.clone()))
+        .collect();
+    tail.carried(&rest);
+    let comma = |object: &Object| if object.is_empty() { "" } else { "," };
+    Envelope {
+        before: format!("{{{}{}\"messages\":[", head.members(), comma(&head)),
+        lead: lead.join(","),
+        after: format!("]{}{}}}", comma(&tail), tail.members()),
+        losses: losses.into_vec(),
+    }
+}
+
+/// Whether any tool could be written.
+fn write_tools(request: &Transcript, wire: &Extra, head: &mut Object, losses: &mut Losses) -> bool {
+    let legacy = hinted(wire, LEGACY).is_some();
+    let mut tools = Vec::new();
+    for (index, tool) in request.tools.iter().enumerate() {
+        let path = format!("tools[{index}]");
+        match tool {
+            ToolDefinition::Function(tool) if legacy => {
+                tools.push(choice::write_function(tool, &path, losses))
+            }
+            tool => tools.extend(choice::write_tool(tool, &path, losses)),
+        }
+    }
+    if tools.is_empty() {
+        return false;
+    }
+    head.raw(if legacy { "functions" } else { "tools" }, &array(&tools));
+    true
+}
+
+fn write_options(
+    request: &Transcript,
+    wire: &Extra,
+    tools: bool,
+    tail: &mut Object,
+    losses: &mut Losses,
+) {
+    let options = &request.options;
+    let tools = tools || hinted(wire, ALONE).is_some();
+    let mut lose = |path: &str, why: &str| losses.push(path, LossKind::Option, why);
+    if let Some(reasoning) = &options.reasoning {
+        if reasoning.budget_tokens.is_some() {
+            lose(
+                "options.reasoning.budget_tokens",
+                "thinking is limited by effort, not by tokens",
+            );
+        }
+        if reasoning.summary.is_some() {
+            lose("options.reasoning.summary", "thoughts are not shown");
+        }
+    }
+    if !tools && (options.tool_choice.is_some() || options.parallel_tool_calls.is_some()) {
+        lose("options.tool_choice", "a choice without tools is refused");
+    }
+    let text = |number: &Number| number.to_string();
+    if let Some(choice) = options.tool_choice.as_ref().filter(|_| tools) {
+        tail.maybe(
+            "tool_choice",
+            choice::write_choice(choice, losses).as_deref(),
+        );
+    }
+    let parallel = options.parallel_tool_calls.filter(|_| tools);
+    tail.maybe(
+        "parallel_tool_calls",
+        parallel.map(|yes| yes.to_string()).as_deref(),
+    );
+    let format = options.response_format.as_ref().map(choice::write_format);
+    tail.maybe("response_format", format.as_deref());
+    let limit = options.max_output_tokens.map(|limit| limit.to_string());
+    let older = hinted(wire, MAX_TOKENS).is_some();
+    tail.maybe(
+        if older {
+            "max_tokens"
+        } else {
+            "max_completion_tokens"
+        },
+        limit.as_deref(),
+    );
+    let word = options
+        .reasoning
+        .as_ref()
+        .and_then(|reasoning| reasoning.effort.as_deref());
+    tail.maybe(
+        "reasoning_effort",
+        effort(word, wire, losses).map(quote).as_deref(),
+    );
+    tail.maybe(
+        "temperature",
+        options.temperature.as_ref().map(text).as_deref(),
+    );
+    tail.maybe("top_p", options.top_p.as_ref().map(text).as_deref());
+    match options.stop.as_slice() {
+        [] => {}
+        [one] if hinted(wire, STOP).is_some() => {
+            tail.string("stop", one);
+        }
+        many => {
+            tail.raw("stop", &array(many.iter().map(|text| quote(text))));
+        }
+    }
+    tail.maybe(
+        "stream",
+        options.stream.map(|yes| yes.to_string()).as_deref(),
+    );
+}

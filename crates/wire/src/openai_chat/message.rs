@@ -1,0 +1,549 @@
+//! Messages, read into items.
+//!
+//! System and developer messages that lead become instructions. Everything of a message that is not
+//! one of its items stays on its anchor: the item that says something, else its first call.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use contexture_ir::{
+    Error, Extension, Extra, Fields, FunctionCall, FunctionCallOutput, Item, Message, Output, Part,
+    Raw, Reasoning, Role, TextPart, Transcript, quote,
+};
+use serde_json::value::RawValue;
+
+use super::NAME;
+use super::content::{self, SLUG, extension, wired};
+use crate::carry::{START, hint, keep};
+use crate::json::Object;
+use crate::loss::{Loss, LossKind, Losses};
+use crate::openai::{prefixed, unexpected};
+
+/// The prefix of a message's own fields where its anchor is a call.
+pub(super) const MESSAGE: &str = "message.";
+/// The prefix of the fields inside a call's `function`.
+pub(super) const FUNCTION: &str = "function.";
+/// The prefix of a message's own fields that came in a response and are not sent back.
+pub(super) const ANSWER: &str = "answer.";
+/// The hint of calls and outputs of the older `function_call` shape.
+pub(super) const LEGACY: &str = "~legacy";
+/// The hint of a refusal's place: `field` or `part`.
+pub(super) const REFUSAL: &str = "~refusal";
+/// The hint of the field thoughts came in; empty if only `reasoning_details` came.
+pub(super) const THOUGHTS: &str = "~thoughts";
+/// The opaque form of thoughts, of Chat hosts that have one.
+pub(super) const DETAILS: &str = "reasoning_details";
+/// The format of thoughts that a Chat host showed.
+const REASONING_FORMAT: &str = "openai-chat-v1";
+const ROLES: &str = "one of system, developer, user, assistant, tool, function";
+
+/// What the model's message before consists of, as far as lowering would join the next one to it.
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
+pub(super) enum Open {
+    /// No message of the model stands before.
+    #[default]
+    Nothing,
+    /// Only thoughts.
+    Thoughts,
+    /// Something is said.
+    Said,
+    /// There are calls.
+    Calls,
+}
+
+impl Open {
+    /// Whether an item joins the message rather than begins a new one.
+    pub(super) fn takes(self, item: &Item) -> bool {
+        !matches!(
+            (self, item),
+            (Self::Nothing, _) | (Self::Said, Item::Reasoning(_) | Item::Message(_))
+        )
+    }
+
+    /// The state once the item is in.
+    pub(super) fn with(self, item: &Item) -> Self {
+        match item {
+            _ if self == Self::Calls => Self::Calls,
+            Item::Reasoning(_) if self == Self::Nothing => Self::Thoughts,
+            Item::Reasoning(_) => self,
+            Item::Message(_) => Self::Said,
+            _ => Self::Calls,
+        }
+    }
+}
+
+/// Reads messages one after the other.
+#[derive(Default)]
+pub(super) struct Reader {
+    transcript: Transcript,
+    losses: Losses,
+    open: Open,
+    /// Names by call id, to see whether an output's `name` says anything new.
+    names: BTreeMap<String, String>,
+    /// Ids of calls of custom tools, whose outputs are items of their own kind.
+    custom: BTreeSet<String>,
+    /// The id given to the last call of the older shape.
+    legacy: Option<String>,
+    begun: bool,
+    /// Whether a response is read, not a request.
+    answer: bool,
+}
+
+impl Reader {
+    /// A reader of responses.
+    pub(super) fn of_answer() -> Self {
+        Self {
+            answer: true,
+            ..Self::default()
+        }
+    }
+
+    pub(super) fn read_all(&mut self, messages: &[&RawValue]) -> Result<(), Error> {
+        for (index, message) in messages.iter().enumerate() {
+            self.read(index, message.get())
+                .map_err(|error| error.at_index(index).at("messages"))?;
+        }
+        Ok(())
+    }
+
+    pub(super) fn finish(self) -> (Transcript, Vec<Loss>) {
+        (self.transcript, self.losses.into_vec())
+    }
+
+    fn read(&mut self, index: usize, text: &str) -> Result<(), Error> {
+        let mut fields = Fields::parse(text)?;
+        let role = fields.need_string(&["role"])?;
+        match role.as_str() {
+            "assistant" => return self.assistant(index, fields),
+            "tool" => self.tool(fields)?,
+            "function" => self.function(index, fields)?,
+            _ => {
+                let Some(role) = Role::from_wire(&role) else {
+                    return Err(unexpected(ROLES, &role).at("role"));
+                };
+                let message = read_message(role, fields)?;
+                if role.is_instruction() && !self.begun {
+                    self.transcript.instructions.push(message);
+                    return Ok(());
+                }
+                self.push(message.into());
+            }
+        }
+        self.open = Open::Nothing;
+        Ok(())
+    }
+
+    fn push(&mut self, item: Item) {
+        self.begun = true;
+        self.transcript.items.push(item);
+    }
+
+    /// Reads a message of the model, from a request or a response's choice.
+    pub(super) fn assistant(&mut self, index: usize, mut fields: Fields<'_>) -> Result<(), Error> {
+        let thoughts = read_thoughts(&mut fields)?;
+        let said = content::read(&mut fields, true)?;
+        let mut hints = Extra::new();
+        let mut calls = self.calls(index, &mut fields)?;
+        calls.extend(self.legacy_call(index, &mut fields)?);
+        let mut parts = Vec::new();
+        read_refusal(&mut fields, &said.parts, &mut hints, &mut parts)?;
+        read_spoken(&mut fields, &mut parts)?;
+        // `null` beside calls or a refusal is the canonical shape, not a deviation.
+        let usual = said.shape == Some("null") && (!calls.is_empty() || !parts.is_empty());
+        if !usual {
+            said.keep_shape(&mut hints);
+        }
+        let parts: Vec<Part> = said.parts.into_iter().chain(parts).collect();
+        let mut own = keep(fields.rest());
+        if self.answer {
+            own = prefixed(ANSWER, own).collect();
+        }
+        let speaks = !parts.is_empty()
+            || calls.is_empty()
+            || !matches!(calls.first(), Some(Item::FunctionCall(_)));
+        let mut items: Vec<Item> = thoughts.into_iter().map(Item::Reasoning).collect();
+        if speaks && (!parts.is_empty() || calls.is_empty() || !own.is_empty() || !hints.is_empty())
+        {
+            own.extend(hints);
+            items.push(Item::Message(Message {
+                extra: wired(own),
+                ..Message::new(Role::Assistant, parts)
+            }));
+        } else if let Some(Item::FunctionCall(call)) = calls.first_mut() {
+            let mut wire = call.extra.wire(NAME);
+            wire.extend(prefixed(MESSAGE, own).collect());
+            wire.extend(hints);
+            call.extra.set_wire(NAME, wire);
+        }
+        items.extend(calls);
+        self.begin(index, &mut items);
+        for item in items {
+            self.open = self.open.with(&item);
+            self.push(item);
+        }
+        Ok(())
+    }
+
+    /// Marks the first item if lowering would join it to the message before.
+    fn begin(&mut self, index: usize, items: &mut [Item]) {
+        let joined = items.first().is_some_and(|item| self.open.takes(item));
+        if joined {
+            match items.first_mut().and_then(Item::extra_mut) {
+                Some(extra) => {
+                    let mut wire = extra.wire(NAME);
+                    hint(&mut wire, START, "message");
+                    extra.set_wire(NAME, wire);
+                }
+                None => {
+                    let why = "the call joins the message before";
+                    self.losses
+                        .push(format!("messages[{index}]"), LossKind::Field, why);
+                }
+            }
+        }
+        self.open = Open::Nothing;
+    }
+
+    fn calls(&mut self, index: usize, fields: &mut Fields<'_>) -> Result<Vec<Item>, Error> {
+        if fields
+            .get(&["tool_calls"])
+            .is_none_or(|v| v.get() == "null" || is_empty_array(v))
+        {
+            return Ok(Vec::new());
+        }
+        let calls: Vec<&RawValue> = fields
+            .take_as(&["tool_calls"], "an array of calls")?
+            .unwrap_or_default();
+        let read = |(at, call): (usize, &RawValue)| {
+            self.call(index, at, call.get())
+                .map_err(|error| error.at_index(at).at("tool_calls"))
+        };
+        calls.into_iter().enumerate().map(read).collect()
+    }
+
+    fn call(&mut self, index: usize, at: usize, text: &str) -> Result<Item, Error> {
+        let mut fields = Fields::parse(text)?;
+        let mut wire = Extra::new();
+        let kind = fields.take_string(&["type"])?;
+        let id = fields.take_string(&["id"])?;
+        let position = if self.answer {
+            fields.take_present(&["index"])?
+        } else {
+            None
+        };
+        match kind.as_deref() {
+            Some("function") => {}
+            None => hint(&mut wire, "~type", "absent"),
+            Some("custom") => return self.custom_call(index, at, id, fields),
+            Some(other) => {
+                return Ok(Item::Extension(Extension {
+                    kind: format!("{SLUG}{other}"),
+                    id: None,
+                    raw: extension(other, "call", text)?,
+                }));
+            }
+        }
+        if let Some(position) = position {
+            wire.set("~index", position.into());
+        }
+        let function = fields.take(&["function"])?.ok_or(Error::Missing {
+            path: String::new(),
+            field: "function",
+        })?;
+        let (name, arguments, rest) =
+            read_function(function.get(), &mut wire).map_err(|error| error.at("function"))?;
+        let call_id = id.unwrap_or_else(|| {
+            hint(&mut wire, "~id", "absent");
+            format!("call_{index}_{at}")
+        });
+        self.names.insert(call_id.clone(), name.clone());
+        wire.extend(prefixed(FUNCTION, rest).collect());
+        wire.extend(keep(fields.rest()));
+        Ok(Item::FunctionCall(FunctionCall {
+            extra: wired(wire),
+            ..FunctionCall::new(call_id, name, arguments)
+        }))
+    }
+
+    /// A call of a custom tool, in the shape Responses has for it.
+    fn custom_call(
+        &mut self,
+        index: usize,
+        at: usize,
+        id: Option<String>,
+        mut fields: Fields<'_>,
+    ) -> Result<Item, Error> {
+        let custom = fields.take(&["custom"])?.ok_or(Error::Missing {
+            path: String::new(),
+            field: "custom",
+        })?;
+        let read = |text| {
+            let mut inner = Fields::parse(text)?;
+            let name = inner.need_string(&["name"])?;
+            Ok((name, inner.need_string(&["input"])?, inner.is_empty()))
+        };
+        let (name, input, whole) = read(custom.get()).map_err(|error: Error| error.at("custom"))?;
+        if !whole || !fields.is_empty() {
+            let path = format!("messages[{index}].tool_calls[{at}]");
+            self.losses.push(
+                path,
+                LossKind::Field,
+                "unknown fields of a custom tool's call",
+            );
+        }
+        let call_id = id.unwrap_or_else(|| format!("call_{index}_{at}"));
+        let mut object = Object::new();
+        object
+            .string("type", "custom_tool_call")
+            .string("call_id", &call_id);
+        object.string("name", &name).string("input", &input);
+        self.custom.insert(call_id);
+        Ok(Item::Extension(Extension {
+            kind: "custom_tool_call".to_owned(),
+            id: None,
+            raw: Raw::parse(object.finish())?,
+        }))
+    }
+
+    fn legacy_call(
+        &mut self,
+        index: usize,
+        fields: &mut Fields<'_>,
+    ) -> Result<Option<Item>, Error> {
+        let Some(function) = fields.take_present(&["function_call"])? else {
+            return Ok(None);
+        };
+        let mut wire = Extra::new();
+        hint(&mut wire, LEGACY, "function_call");
+        let (name, arguments, rest) =
+            read_function(function.get(), &mut wire).map_err(|error| error.at("function_call"))?;
+        wire.extend(prefixed(FUNCTION, rest).collect());
+        let id = format!("call_{index}");
+        self.legacy = Some(id.clone());
+        self.names.insert(id.clone(), name.clone());
+        Ok(Some(Item::FunctionCall(FunctionCall {
+            extra: wired(wire),
+            ..FunctionCall::new(id, name, arguments)
+        })))
+    }
+
+    fn tool(&mut self, mut fields: Fields<'_>) -> Result<(), Error> {
+        let call_id = fields.need_string(&["tool_call_id"])?;
+        let content = content::read(&mut fields, false)?;
+        let mut wire = Extra::new();
+        let known = self.names.get(&call_id);
+        let name = fields
+            .get(&["name"])
+            .and_then(|name| serde_json::from_str::<String>(name.get()).ok());
+        if let Some(name) = name.filter(|name| Some(name) == known) {
+            fields.take(&["name"])?;
+            hint(&mut wire, "~name", &name);
+        }
+        wire.extend(keep(fields.rest()));
+        if self.custom.contains(&call_id) {
+            let item = custom_output(&call_id, &content.parts)?;
+            let usual = matches!(content.shape, None | Some("empty"));
+            if !usual || !wire.is_empty() {
+                let path = format!("items[{}]", self.transcript.items.len());
+                self.losses
+                    .push(path, LossKind::Field, "fields of a custom tool's output");
+            }
+            self.push(item);
+            return Ok(());
+        }
+        let shape = content.shape.filter(|shape| *shape != "empty");
+        let output = output_of(content.parts);
+        if let Some(shape) = shape {
+            hint(&mut wire, content::CONTENT, shape);
+        }
+        self.push(Item::FunctionCallOutput(FunctionCallOutput {
+            extra: wired(wire),
+            ..FunctionCallOutput::new(call_id, output)
+        }));
+        Ok(())
+    }
+
+    /// An output of the older shape: it has no id and answers the last call of that shape.
+    fn function(&mut self, index: usize, mut fields: Fields<'_>) -> Result<(), Error> {
+        let name = fields.need_string(&["name"])?;
+        let content = content::read(&mut fields, false)?;
+        let mut wire = Extra::new();
+        hint(&mut wire, LEGACY, &name);
+        if let Some(shape) = content.shape.filter(|shape| *shape != "empty") {
+            hint(&mut wire, content::CONTENT, shape);
+        }
+        wire.extend(keep(fields.rest()));
+        let call_id = self
+            .legacy
+            .take()
+            .unwrap_or_else(|| format!("call_{index}"));
+        self.push(Item::FunctionCallOutput(FunctionCallOutput {
+            extra: wired(wire),
+            ..FunctionCallOutput::new(call_id, output_of(content.parts))
+        }));
+        Ok(())
+    }
+}
+
+fn is_empty_array(value: &RawValue) -> bool {
+    serde_json::from_str::<[(); 0]>(value.get()).is_ok()
+}
+
+fn read_message(role: Role, mut fields: Fields<'_>) -> Result<Message, Error> {
+    let content = content::read(&mut fields, false)?;
+    let mut wire = keep(fields.rest());
+    content.keep_shape(&mut wire);
+    Ok(Message {
+        extra: wired(wire),
+        ..Message::new(role, content.parts)
+    })
+}
+
+/// One text is a text; anything else stays parts.
+fn output_of(mut parts: Vec<Part>) -> Output {
+    match parts.as_mut_slice() {
+        [] => Output::Text(String::new()),
+        [Part::InputText(part)] if part.extra.is_empty() => {
+            Output::Text(std::mem::take(&mut part.text))
+        }
+        _ => Output::Parts(parts),
+    }
+}
+
+fn custom_output(call_id: &str, parts: &[Part]) -> Result<Item, Error> {
+    let texts: Vec<&str> = parts.iter().filter_map(Part::as_text).collect();
+    let mut object = Object::new();
+    object
+        .string("type", "custom_tool_call_output")
+        .string("call_id", call_id);
+    object.raw("output", &quote(&texts.join("\n")));
+    Ok(Item::Extension(Extension {
+        kind: "custom_tool_call_output".to_owned(),
+        id: None,
+        raw: Raw::parse(object.finish())?,
+    }))
+}
+
+/// Name and arguments; arguments that are not a string are kept as their text.
+fn read_function(text: &str, wire: &mut Extra) -> Result<(String, String, Extra), Error> {
+    let mut fields = Fields::parse(text)?;
+    let name = fields.need_string(&["name"])?;
+    let arguments = match fields.take_present(&["arguments"])? {
+        None => {
+            hint(wire, "~arguments", "absent");
+            String::new()
+        }
+        Some(value) if value.get().starts_with('"') => serde_json::from_str(value.get())
+            .map_err(|_| unexpected("a string", value.get()).at("arguments"))?,
+        Some(value) => {
+            hint(wire, "~arguments", "value");
+            value.get().to_owned()
+        }
+    };
+    Ok((name, arguments, fields.rest()))
+}
+
+fn read_thoughts(fields: &mut Fields<'_>) -> Result<Option<Reasoning>, Error> {
+    let is_text = |name| {
+        fields
+            .get(&[name])
+            .is_some_and(|value| value.get().starts_with('"') && value.get() != "\"\"")
+    };
+    let field = ["reasoning_content", "reasoning"]
+        .into_iter()
+        .find(|name| is_text(name));
+    let text = match field {
+        Some(name) => fields.take_string(&[name])?,
+        None => None,
+    };
+    let details = match fields.get(&[DETAILS]) {
+        Some(value) if value.get().starts_with('[') && !is_empty_array(value) => {
+            fields.take(&[DETAILS])?
+        }
+        _ => None,
+    };
+    if text.is_none() && details.is_none() {
+        return Ok(None);
+    }
+    let mut wire = Extra::new();
+    hint(&mut wire, THOUGHTS, field.unwrap_or_default());
+    if let Some(details) = details {
+        wire.set(DETAILS, details.into());
+    }
+    Ok(Some(Reasoning {
+        content: text.map(|text| vec![Part::ReasoningText(TextPart::new(text))]),
+        format: Some(REASONING_FORMAT.to_owned()),
+        extra: wired(wire),
+        ..Reasoning::default()
+    }))
+}
+
+/// The refusal beside the content. A refusal alone stands in the field, among other parts as a part.
+fn read_refusal(
+    fields: &mut Fields<'_>,
+    said: &[Part],
+    hints: &mut Extra,
+    parts: &mut Vec<Part>,
+) -> Result<(), Error> {
+    if let [Part::Refusal(_)] = said {
+        hint(hints, REFUSAL, "part");
+    }
+    let Some(text) = fields.take_string(&["refusal"])? else {
+        return Ok(());
+    };
+    if !said.is_empty() {
+        hint(hints, REFUSAL, "field");
+    }
+    parts.push(Part::Refusal(TextPart::new(text)));
+    Ok(())
+}
+
+/// Spoken answers: what was said is text; the sound stays a field of the part.
+fn read_spoken(fields: &mut Fields<'_>, parts: &mut Vec<Part>) -> Result<(), Error> {
+    let transcript = fields
+        .get(&["audio"])
+        .and_then(|audio| Fields::parse(audio.get()).ok())
+        .and_then(|mut audio| audio.take_string(&["transcript"]).ok().flatten());
+    let Some(text) = transcript else {
+        return Ok(());
+    };
+    if let Some(audio) = fields.take(&["audio"])? {
+        let mut wire = Extra::new();
+        wire.set("audio", audio.into());
+        let extra = wired(wire);
+        parts.push(Part::OutputText(TextPart { text, extra }));
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn messages_join_where_one_can_hold_them() {
+        let call = Item::FunctionCall(FunctionCall::new("c", "f", "{}"));
+        let said = Item::Message(Message::text(Role::Assistant, "a"));
+        let thought = Item::Reasoning(Reasoning::default());
+        let join = |items: &[&Item]| {
+            let mut open = Open::Nothing;
+            let mut joins = Vec::new();
+            for item in items {
+                joins.push(open.takes(item));
+                if !open.takes(item) {
+                    open = Open::Nothing;
+                }
+                open = open.with(item);
+            }
+            joins
+        };
+        assert_eq!(
+            join(&[&thought, &said, &call, &call]),
+            [false, true, true, true]
+        );
+        assert_eq!(
+            join(&[&said, &said, &call, &said]),
+            [false, false, true, true]
+        );
+        assert_eq!(join(&[&said, &thought, &said]), [false, false, true]);
+    }
+}

@@ -1,0 +1,330 @@
+//! Responses: the first choice is the answer, further ones are alternatives.
+//!
+//! A response written for a transcript that came from elsewhere has its required members made up
+//! deterministically: `created` 0, an id from the content's hash.
+
+use contexture_ir::{
+    Error, Extra, Fields, FinishReason, Item, Raw, ResponseInfo, Role, Transcript, Usage, quote,
+};
+use serde_json::value::RawValue;
+
+use super::NAME;
+use super::message::Reader;
+use super::step::{Call, Place, Step};
+use crate::carry::{hint, hinted, keep, tell_foreign};
+use crate::entry::{Entry, entries};
+use crate::format::Kind;
+use crate::json::{Object, array};
+use crate::lifted::{Lifted, Lowered};
+use crate::loss::{LossKind, Losses};
+use crate::openai::{prefixed, unexpected, unprefixed, without};
+
+/// The prefix of the first choice's own fields.
+const CHOICE: &str = "choice.";
+/// Choices beyond the first, verbatim.
+const OTHERS: &str = "choices";
+/// The hint of a finish reason that is not the usual word for what it means.
+const FINISH: &str = "~finish_reason";
+const OBJECT: &str = "chat.completion";
+
+pub(super) fn lift(mut fields: Fields<'_>) -> Result<Lifted, Error> {
+    let mut wire = Extra::new();
+    let choices: Vec<&RawValue> = fields
+        .take_as(&["choices"], "an array of choices")?
+        .unwrap_or_default();
+    let mut reader = Reader::of_answer();
+    let mut finish = None;
+    if let Some((first, others)) = choices.split_first() {
+        finish = read_choice(first.get(), &mut reader, &mut wire)
+            .map_err(|error| error.at_index(0).at("choices"))?;
+        if !others.is_empty() {
+            wire.set(OTHERS, Raw::from_value(&others)?);
+        }
+    } else {
+        hint(&mut wire, "~choices", "none");
+    }
+    let (mut transcript, losses) = reader.finish();
+    transcript.model = fields.take_string(&["model"])?;
+    let usage = match fields.take_present(&["usage"])? {
+        Some(usage) => Some(read_usage(usage.get()).map_err(|error| error.at("usage"))?),
+        None => None,
+    };
+    transcript.response = Some(ResponseInfo {
+        id: fields.take_string(&["id"])?,
+        finish,
+        usage,
+    });
+    if fields
+        .get(&["object"])
+        .is_some_and(|value| value.get() == "\"chat.completion\"")
+    {
+        fields.take(&["object"])?;
+    } else if fields.get(&["object"]).is_none() {
+        hint(&mut wire, "~object", "absent");
+    }
+    wire.extend(keep(fields.rest()));
+    transcript.extra.set_wire(NAME, wire);
+    Ok(Lifted {
+        kind: Kind::Response,
+        transcript,
+        losses,
+    })
+}
+
+fn read_choice(
+    text: &str,
+    reader: &mut Reader,
+    wire: &mut Extra,
+) -> Result<Option<FinishReason>, Error> {
+    let mut fields = Fields::parse(text)?;
+    let message = fields.take_present(&["message"])?.ok_or(Error::Missing {
+        path: String::new(),
+        field: "message",
+    })?;
+    let mut read = |text| {
+        let mut message = Fields::parse(text)?;
+        match message.take_string(&["role"])?.as_deref() {
+            Some("assistant") => {}
+            None => hint(wire, "~role", "absent"),
+            Some(other) => return Err(unexpected("assistant", other).at("role")),
+        }
+        reader.assistant(0, message)
+    };
+    read(message.get()).map_err(|error: Error| error.at("message"))?;
+    let reason = fields.take_string(&["finish_reason"])?;
+    let finish = reason.as_deref().map(finish_reason);
+    if let (Some(reason), Some(finish)) = (&reason, &finish)
+        && finish_word(finish) != Some(reason)
+    {
+        hint(wire, FINISH, reason);
+    }
+    if fields
+        .get(&["index"])
+        .is_some_and(|value| value.get() == "0")
+    {
+        fields.take(&["index"])?;
+    } else if fields.get(&["index"]).is_none() {
+        hint(wire, "~index", "absent");
+    }
+    wire.extend(prefixed(CHOICE, fields.rest()).collect());
+    Ok(finish)
+}
+
+fn finish_reason(word: &str) -> FinishReason {
+    match word {
+        "stop" => FinishReason::Stop,
+        "tool_calls" | "function_call" => FinishReason::ToolCalls,
+        "length" => FinishReason::Length,
+        "content_filter" => FinishReason::ContentFilter,
+        other => FinishReason::Other(other.to_owned()),
+    }
+}
+
+fn finish_word(finish: &FinishReason) -> Option<&'static str> {
+    Some(match finish {
+        FinishReason::Stop => "stop",
+        FinishReason::ToolCalls => "tool_calls",
+        FinishReason::Length => "length",
+        FinishReason::ContentFilter => "content_filter",
+        FinishReason::Other(_) => return None,
+    })
+}
+
+/// The figures; the object itself is kept whole.
+fn read_usage(text: &str) -> Result<Usage, Error> {
+    let fields = Fields::parse(text)?;
+    let figure = |fields: &Fields<'_>, name: &str| {
+        fields
+            .get(&[name])
+            .and_then(|value| serde_json::from_str::<u64>(value.get()).ok())
+    };
+    let detail = |group: &str, name: &str| {
+        let inner = Fields::parse(fields.get(&[group])?.get()).ok()?;
+        figure(&inner, name)
+    };
+    let mut usage = Usage {
+        input_tokens: figure(&fields, "prompt_tokens"),
+        output_tokens: figure(&fields, "completion_tokens"),
+        total_tokens: figure(&fields, "total_tokens"),
+        cache_read_tokens: detail("prompt_tokens_details", "cached_tokens"),
+        cache_write_tokens: detail("prompt_tokens_details", "cache_write_tokens"),
+        reasoning_tokens: detail("completion_tokens_details", "reasoning_tokens"),
+        extra: Extra::new(),
+    };
+    usage.extra.set_wire(NAME, fields.rest());
+    Ok(usage)
+}
+
+fn write_usage(usage: &Usage) -> String {
+    let own = usage.extra.wire(NAME);
+    let mut object = Object::new();
+    if !own.is_empty() {
+        object.carried(&own);
+        return object.finish();
+    }
+    let input = usage.input_tokens.unwrap_or(0);
+    let output = usage.output_tokens.unwrap_or(0);
+    object.raw("prompt_tokens", &input.to_string());
+    object.raw("completion_tokens", &output.to_string());
+    let total = usage.total_tokens.unwrap_or(input.saturating_add(output));
+    object.raw("total_tokens", &total.to_string());
+    let text = |figure: Option<u64>| figure.map(|figure| figure.to_string());
+    let mut details = Object::new();
+    details.maybe("cached_tokens", text(usage.cache_read_tokens).as_deref());
+    details.maybe(
+        "cache_write_tokens",
+        text(usage.cache_write_tokens).as_deref(),
+    );
+    if !details.is_empty() {
+        object.raw("prompt_tokens_details", &details.finish());
+    }
+    if let Some(figure) = text(usage.reasoning_tokens) {
+        let mut details = Object::new();
+        details.raw("reasoning_tokens", &figure);
+        object.raw("completion_tokens_details", &details.finish());
+    }
+    object.finish()
+}
+
+pub(super) fn lower(transcript: &Transcript) -> Lowered {
+    let mut losses = Losses::default();
+    let wire = transcript.extra.wire(NAME);
+    let info = transcript.response.clone().unwrap_or_default();
+    let entries = entries(&transcript.items);
+    let mut step = gather(&entries, &mut losses);
+    step.nameless = hinted(&wire, "~role").is_some();
+    let calls = !step.calls.is_empty();
+    let mut inner = Losses::default();
+    let message = step.write(Place::Response, &mut inner);
+    losses.absorb("items", inner);
+    let message = message.unwrap_or_else(|| "{\"role\":\"assistant\",\"content\":null}".to_owned());
+    let mut object = Object::new();
+    let mut id = info.id.clone();
+    if id.is_none() && wire.is_empty() {
+        let hash = contexture_ir::ContentHash::of(message.as_bytes());
+        id = Some(format!("chatcmpl-{hash}"));
+    }
+    object.maybe("id", id.as_deref().map(quote).as_deref());
+    if hinted(&wire, "~object").is_none() && wire.get("object").is_none() {
+        object.string("object", OBJECT);
+    }
+    object.maybe(
+        "created",
+        wire.get("created")
+            .map_or(wire.is_empty().then_some("0"), |value| Some(value.get())),
+    );
+    let model = transcript
+        .model
+        .as_deref()
+        .or(wire.is_empty().then_some("unknown"));
+    object.maybe("model", model.map(quote).as_deref());
+    let mut choices = Vec::new();
+    if hinted(&wire, "~choices").is_none() || !transcript.items.is_empty() {
+        choices.push(write_choice(&info, &wire, &message, calls, &mut losses));
+    }
+    let others: Vec<Box<RawValue>> = wire
+        .get(OTHERS)
+        .and_then(|raw| raw.to().ok())
+        .unwrap_or_default();
+    choices.extend(others.iter().map(|other| other.get().to_owned()));
+    object.raw(OTHERS, &array(&choices));
+    object.maybe("usage", info.usage.as_ref().map(write_usage).as_deref());
+    tell_foreign(&transcript.extra, NAME, "", &mut losses);
+    object.carried(&without(&[CHOICE], &wire));
+    Lowered {
+        json: object.finish(),
+        losses: losses.into_vec(),
+    }
+}
+
+fn write_choice(
+    info: &ResponseInfo,
+    wire: &Extra,
+    message: &str,
+    calls: bool,
+    losses: &mut Losses,
+) -> String {
+    let mut object = Object::new();
+    if hinted(wire, "~index").is_none() && wire.get("choice.index").is_none() {
+        object.raw("index", "0");
+    }
+    object.raw("message", message);
+    let word = match (&info.finish, hinted(wire, FINISH)) {
+        (Some(finish), Some(word)) if finish_reason(&word) == *finish => Some(word),
+        (Some(finish), _) => Some(finish_word(finish).map_or_else(
+            || {
+                losses.push(
+                    "response.finish",
+                    LossKind::Value,
+                    "no such reason to finish; written `stop`",
+                );
+                "stop".to_owned()
+            },
+            str::to_owned,
+        )),
+        (None, _) if wire.is_empty() => Some(if calls { "tool_calls" } else { "stop" }.to_owned()),
+        (None, _) => None,
+    };
+    object.maybe("finish_reason", word.as_deref().map(quote).as_deref());
+    object.carried(&unprefixed(CHOICE, wire));
+    object.finish()
+}
+
+/// Everything the model produced, as one message.
+fn gather<'a>(entries: &[Entry<'a>], losses: &mut Losses) -> Step<'a> {
+    let mut step = Step::default();
+    for (index, entry) in entries.iter().enumerate() {
+        let path = format!("items[{index}]");
+        match entry.item {
+            Item::Message(message) if message.role == Role::Assistant => {
+                if !step.calls.is_empty() {
+                    losses.push(
+                        &path,
+                        LossKind::Order,
+                        "text after a call is written before it",
+                    );
+                }
+                if !step.said.is_empty() {
+                    losses.push(
+                        &path,
+                        LossKind::Order,
+                        "several messages are written as one",
+                    );
+                }
+                tell_foreign(&message.extra, NAME, &path, losses);
+                step.said.push((index, message));
+            }
+            Item::FunctionCall(call) => {
+                step.calls
+                    .push((index, Call::Function(call, entry.call_id())));
+            }
+            Item::Reasoning(item) if !item.extra.wire(NAME).is_empty() => {
+                step.thoughts.push((index, item))
+            }
+            Item::Reasoning(item) => {
+                let opaque = item.encrypted_content.is_some() || item.signature.is_some();
+                let what = if opaque {
+                    LossKind::Opaque
+                } else {
+                    LossKind::Item
+                };
+                losses.push(path, what, "thoughts of another provider");
+            }
+            Item::Extension(item) if item.kind.starts_with("ctx:") => {}
+            Item::Extension(item)
+                if item.kind == "custom_tool_call"
+                    || item.kind.starts_with(super::content::SLUG) =>
+            {
+                step.calls.push((index, Call::Other(item)));
+            }
+            other => {
+                losses.push(
+                    path,
+                    LossKind::Item,
+                    format!("a response has no word for `{}`", other.kind()),
+                );
+            }
+        }
+    }
+    step
+}

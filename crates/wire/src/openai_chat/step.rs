@@ -1,0 +1,339 @@
+//! One native message of the model: what is said, and the calls made.
+
+use std::collections::BTreeSet;
+
+use contexture_ir::{
+    Extension, Extra, FunctionCall, Message, Part, Raw, Reasoning, TextPart, quote,
+};
+
+use super::NAME;
+use super::content::{self, CONTENT, Native};
+use super::message::{ANSWER, DETAILS, FUNCTION, LEGACY, MESSAGE, REFUSAL, THOUGHTS};
+use crate::carry::{hinted, native_key, tell_foreign};
+use crate::json::{Object, array};
+use crate::loss::{LossKind, Losses};
+use crate::openai::{unprefixed, without};
+
+/// Whether a message is sent to a model or comes from one: what comes has its content as one string,
+/// and the sound of a spoken answer.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Place {
+    Request,
+    Response,
+}
+
+/// A call with the id to write.
+pub(super) enum Call<'a> {
+    Function(&'a FunctionCall, &'a str),
+    Other(&'a Extension),
+}
+
+/// The items of one native message, each with its index in the run.
+#[derive(Default)]
+pub(super) struct Step<'a> {
+    pub(super) thoughts: Vec<(usize, &'a Reasoning)>,
+    pub(super) said: Vec<(usize, &'a Message)>,
+    pub(super) calls: Vec<(usize, Call<'a>)>,
+    /// Whether the role is left out, as some hosts do in a response.
+    pub(super) nameless: bool,
+}
+
+impl Step<'_> {
+    pub(super) fn is_empty(&self) -> bool {
+        self.thoughts.is_empty() && self.said.is_empty() && self.calls.is_empty()
+    }
+
+    /// The native message; nothing if there is nothing to write.
+    pub(super) fn write(&self, place: Place, losses: &mut Losses) -> Option<String> {
+        let own = self.own_fields();
+        let answer = unprefixed(ANSWER, &own);
+        let own = without(&[ANSWER], &own);
+        let shape = hinted(&own, CONTENT);
+        let words = self.words(hinted(&own, REFUSAL).as_deref(), place, losses);
+        let calls = self.write_calls(losses);
+        let silent = words.is_empty() && calls.is_empty() && shape.is_none();
+        if silent
+            && self.thoughts.is_empty()
+            && !own.iter().any(|(key, _)| native_key(key).is_some())
+        {
+            return None;
+        }
+        let mut object = Object::new();
+        if !self.nameless {
+            object.string("role", "assistant");
+        }
+        object.maybe("content", words.content(shape.as_deref(), place).as_deref());
+        object.maybe("refusal", words.refusal.as_deref().map(quote).as_deref());
+        object.maybe("audio", words.audio.as_deref());
+        self.write_thoughts(&mut object, losses);
+        match calls.as_slice() {
+            [] => {}
+            [(LegacyCall(true), call)] => {
+                object.raw("function_call", call);
+            }
+            calls => {
+                object.raw("tool_calls", &array(calls.iter().map(|(_, call)| call)));
+            }
+        }
+        object.carried(&own);
+        if place == Place::Response {
+            object.carried(&answer);
+        } else if let Some(index) = self.anchor() {
+            let path = format!("[{index}]");
+            tell_as(
+                &answer,
+                &path,
+                "what a response says beside its words is not sent back",
+                losses,
+            );
+        }
+        Some(object.finish())
+    }
+
+    fn anchor(&self) -> Option<usize> {
+        let said = self.said.first().map(|(index, _)| *index);
+        said.or(self.calls.first().map(|(index, _)| *index))
+    }
+
+    /// The message's own fields, from wherever they are anchored; the first of a name counts.
+    fn own_fields(&self) -> Extra {
+        let said = self
+            .said
+            .iter()
+            .map(|(_, message)| message.extra.wire(NAME));
+        let calls = self.calls.iter().filter_map(|(_, call)| match call {
+            Call::Function(call, _) => Some(call.extra.wire(NAME)),
+            Call::Other(_) => None,
+        });
+        let calls = calls.map(|wire| {
+            let mut own = unprefixed(MESSAGE, &wire);
+            for key in [CONTENT, REFUSAL] {
+                if let Some(value) = wire.get(key) {
+                    own.set(key, value.clone());
+                }
+            }
+            own
+        });
+        let mut seen = BTreeSet::new();
+        let all: Vec<(String, Raw)> = said
+            .chain(calls)
+            .flat_map(|fields| {
+                fields
+                    .iter()
+                    .map(|(k, v)| (k.to_owned(), v.clone()))
+                    .collect::<Vec<_>>()
+            })
+            .collect();
+        all.into_iter()
+            .filter(|(key, _)| seen.insert(key.clone()))
+            .collect()
+    }
+
+    fn words(&self, refusal: Option<&str>, place: Place, losses: &mut Losses) -> Words {
+        let mut words = Words::default();
+        let parts: usize = self
+            .said
+            .iter()
+            .map(|(_, message)| message.content.len())
+            .sum();
+        let as_field = match refusal {
+            Some(word) => word == "field",
+            None => parts == 1 || place == Place::Response,
+        };
+        for (nth, (index, message)) in self.said.iter().enumerate() {
+            if nth > 0 && place == Place::Response && !words.natives.is_empty() {
+                words.breaks.push(words.natives.len());
+            }
+            for (at, part) in message.content.iter().enumerate() {
+                let path = format!("[{index}].content[{at}]");
+                words.add(part, as_field, place, &path, losses);
+            }
+        }
+        words
+    }
+
+    fn write_thoughts(&self, object: &mut Object, losses: &mut Losses) {
+        for (nth, (index, item)) in self.thoughts.iter().enumerate() {
+            let path = format!("[{index}]");
+            tell_foreign(&item.extra, NAME, &path, losses);
+            if nth > 0 {
+                losses.push(path, LossKind::Item, "one message holds one thought");
+                continue;
+            }
+            let wire = item.extra.wire(NAME);
+            let texts = item.content.iter().flatten().filter_map(Part::as_text);
+            let text = quote(&texts.collect::<Vec<_>>().join("\n\n"));
+            match hinted(&wire, THOUGHTS).as_deref() {
+                Some("reasoning_content") => {
+                    object.raw("reasoning_content", &text);
+                }
+                Some("reasoning") => {
+                    object.raw("reasoning", &text);
+                }
+                _ => {}
+            }
+            object.maybe(DETAILS, wire.get(DETAILS).map(Raw::get));
+        }
+    }
+
+    fn write_calls(&self, losses: &mut Losses) -> Vec<(LegacyCall, String)> {
+        let legacy = self.calls.len() == 1;
+        let write = |(index, call): &(usize, Call<'_>)| match call {
+            Call::Function(call, id) => write_call(*index, call, id, legacy, losses),
+            Call::Other(item) => (LegacyCall(false), write_other(item)),
+        };
+        self.calls.iter().map(write).collect()
+    }
+}
+
+/// Tells of fields that have something to say.
+fn tell_as(fields: &Extra, path: &str, why: &str, losses: &mut Losses) {
+    for (key, value) in fields.iter() {
+        if !matches!(value.get(), "null" | "[]" | "{}" | "\"\"") {
+            losses.push(format!("{path}.{key}"), LossKind::Field, why);
+        }
+    }
+}
+
+/// Whether a call is written in the older shape.
+struct LegacyCall(bool);
+
+/// What a message says, sorted by where Chat has a place for it.
+#[derive(Default)]
+struct Words {
+    natives: Vec<Native>,
+    /// Where in `natives` another item's words begin.
+    breaks: Vec<usize>,
+    refusal: Option<String>,
+    audio: Option<String>,
+}
+
+impl Words {
+    fn is_empty(&self) -> bool {
+        self.natives.is_empty() && self.refusal.is_none() && self.audio.is_none()
+    }
+
+    fn add(&mut self, part: &Part, as_field: bool, place: Place, path: &str, losses: &mut Losses) {
+        let native = match part {
+            Part::Refusal(part) => {
+                tell_foreign(&part.extra, NAME, path, losses);
+                if as_field && self.refusal.is_none() {
+                    self.refusal = Some(part.text.clone());
+                    return;
+                }
+                Some(content::write_refusal(part))
+            }
+            Part::InputImage(_) | Part::InputFile(_) => {
+                losses.push(
+                    path,
+                    LossKind::Part,
+                    "the model's message takes no pictures or files",
+                );
+                None
+            }
+            Part::Extension(part) => content::write_extension(part, path, losses),
+            Part::OutputText(part) if part.extra.wire(NAME).get("audio").is_some() => {
+                self.audio = write_audio(part, place, path, losses);
+                return;
+            }
+            Part::InputText(part)
+            | Part::OutputText(part)
+            | Part::SummaryText(part)
+            | Part::ReasoningText(part) => content::write_text(part, path, losses),
+        };
+        self.natives.extend(native);
+    }
+
+    fn content(&self, shape: Option<&str>, place: Place) -> Option<String> {
+        let texts: Option<Vec<&str>> = self
+            .natives
+            .iter()
+            .map(|native| native.plain.as_deref())
+            .collect();
+        match texts {
+            // A response has one string; a part we do not know is reason enough for an array.
+            Some(texts)
+                if place == Place::Response && texts.len() > 1 && shape != Some("array") =>
+            {
+                let mut joined = String::new();
+                for (at, text) in texts.iter().enumerate() {
+                    if self.breaks.contains(&at) {
+                        joined.push_str("\n\n");
+                    }
+                    joined.push_str(text);
+                }
+                Some(quote(&joined))
+            }
+            _ => content::write(&self.natives, shape, "null"),
+        }
+    }
+}
+
+/// The sound of a spoken answer: whole in a response, by its id in a request.
+fn write_audio(part: &TextPart, place: Place, path: &str, losses: &mut Losses) -> Option<String> {
+    let wire = part.extra.wire(NAME);
+    let audio = wire.get("audio")?;
+    if place == Place::Response {
+        return Some(audio.get().to_owned());
+    }
+    let id = audio.fields()?.get(&["id"])?.get().to_owned();
+    losses.push(
+        format!("{path}.audio"),
+        LossKind::Field,
+        "the sound is sent back by its id",
+    );
+    Some(format!("{{\"id\":{id}}}"))
+}
+
+fn write_call(
+    index: usize,
+    call: &FunctionCall,
+    id: &str,
+    alone: bool,
+    losses: &mut Losses,
+) -> (LegacyCall, String) {
+    tell_foreign(&call.extra, NAME, &format!("[{index}]"), losses);
+    let wire = call.extra.wire(NAME);
+    let mut function = Object::new();
+    function.string("name", &call.name);
+    match hinted(&wire, "~arguments").as_deref() {
+        Some("absent") if call.arguments.is_empty() => {}
+        Some("value") if Raw::parse(call.arguments.as_str()).is_ok() => {
+            function.raw("arguments", &call.arguments);
+        }
+        _ => {
+            function.string("arguments", &call.arguments);
+        }
+    }
+    function.carried(&unprefixed(FUNCTION, &wire));
+    let function = function.finish();
+    if alone && hinted(&wire, LEGACY).is_some() {
+        return (LegacyCall(true), function);
+    }
+    let mut object = Object::new();
+    object.maybe("index", wire.get("~index").map(Raw::get));
+    if hinted(&wire, "~id").is_none() {
+        object.string("id", id);
+    }
+    if hinted(&wire, "~type").is_none() {
+        object.string("type", "function");
+    }
+    object.raw("function", &function);
+    object.carried(&without(&[MESSAGE, FUNCTION], &wire));
+    (LegacyCall(false), object.finish())
+}
+
+/// A call that is no function's: a custom tool's, or one we do not know but that came from Chat.
+fn write_other(item: &Extension) -> String {
+    let fields = item.raw.fields().unwrap_or_default();
+    if let Some(call) = fields.get(&["call"]) {
+        return call.get().to_owned();
+    }
+    let get = |name| fields.get(&[name]).map_or("\"\"", |value| value.get());
+    let mut custom = Object::new();
+    custom.raw("name", get("name")).raw("input", get("input"));
+    let mut object = Object::new();
+    object.raw("id", get("call_id")).string("type", "custom");
+    object.raw("custom", &custom.finish());
+    object.finish()
+}

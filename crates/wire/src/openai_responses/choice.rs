@@ -1,0 +1,191 @@
+//! Tools, which of them the model may use, and the form of its answer.
+
+use contexture_ir::{
+    Error, Extra, Fields, FunctionTool, ProviderTool, Raw, ResponseFormat, ToolChoice,
+    ToolDefinition, quote,
+};
+use serde_json::value::RawValue;
+
+use super::NAME;
+use crate::carry::{hint, hinted, keep, tell_foreign_as};
+use crate::json::Object;
+use crate::loss::{LossKind, Losses};
+use crate::openai::unexpected;
+
+/// Arguments of a function that states none; this format demands a schema.
+const NO_ARGUMENTS: &str = "{\"type\":\"object\",\"properties\":{}}";
+/// The name of an answer's schema that has none; this format demands one.
+const SCHEMA_NAME: &str = "response";
+
+/// Reads `tools`; a tool that is not a function is kept whole.
+pub(super) fn read_tools(value: &RawValue) -> Result<Vec<ToolDefinition>, Error> {
+    let tools: Vec<&RawValue> = serde_json::from_str(value.get())
+        .map_err(|_| unexpected("an array of tools", value.get()))?;
+    let read = |(index, tool): (usize, &&RawValue)| {
+        read_tool(tool.get()).map_err(|error| error.at_index(index))
+    };
+    tools.iter().enumerate().map(read).collect()
+}
+
+fn read_tool(text: &str) -> Result<ToolDefinition, Error> {
+    let mut fields = Fields::parse(text)?;
+    let kind = fields.need_string(&["type"])?;
+    if kind != "function" {
+        return Ok(ToolDefinition::Provider(ProviderTool {
+            format: NAME.to_owned(),
+            kind,
+            raw: Raw::parse(text)?,
+        }));
+    }
+    let mut hints = Extra::new();
+    for (field, name) in [("parameters", "~parameters"), ("strict", "~strict")] {
+        if fields.get(&[field]).is_none() {
+            hint(&mut hints, name, "absent");
+        }
+    }
+    let mut tool = FunctionTool {
+        name: fields.need_string(&["name"])?,
+        description: fields.take_string(&["description"])?,
+        parameters: fields.take_present(&["parameters"])?.map(Raw::from),
+        strict: fields.take_as(&["strict"], "a boolean")?,
+        extra: Extra::new(),
+    };
+    hints.extend(keep(fields.rest()));
+    tool.extra.set_wire(NAME, hints);
+    Ok(ToolDefinition::Function(tool))
+}
+
+/// Writes a tool; nothing, with a loss, if it is another provider's.
+pub(super) fn write_tool(tool: &ToolDefinition, path: &str, losses: &mut Losses) -> Option<String> {
+    let tool = match tool {
+        ToolDefinition::Function(tool) => tool,
+        ToolDefinition::Provider(tool) if tool.format == NAME => {
+            return Some(tool.raw.get().to_owned());
+        }
+        ToolDefinition::Provider(tool) => {
+            let why = format!("`{}` is a tool of {}", tool.kind, tool.format);
+            losses.push(path, LossKind::Tool, why);
+            return None;
+        }
+    };
+    tell_foreign_as(&tool.extra, NAME, path, LossKind::Field, losses);
+    let wire = tool.extra.wire(NAME);
+    let unsaid =
+        |field: &str, name: &str| wire.get(field).is_none() && hinted(&wire, name).is_none();
+    let mut object = Object::new();
+    object.string("type", "function").string("name", &tool.name);
+    object.maybe(
+        "description",
+        tool.description.as_deref().map(quote).as_deref(),
+    );
+    match &tool.parameters {
+        Some(schema) => {
+            object.raw("parameters", schema.get());
+        }
+        None if unsaid("parameters", "~parameters") => {
+            object.raw("parameters", NO_ARGUMENTS);
+        }
+        None => {}
+    }
+    match tool.strict {
+        Some(strict) => {
+            object.raw("strict", &strict.to_string());
+        }
+        // Unsaid means strict here and not strict elsewhere.
+        None if unsaid("strict", "~strict") => {
+            object.raw("strict", "false");
+        }
+        None => {}
+    }
+    object.carried(&wire);
+    Some(object.finish())
+}
+
+/// Reads `tool_choice`; what not every format can say is kept whole.
+pub(super) fn read_choice(value: &RawValue) -> ToolChoice {
+    match value.get() {
+        "\"auto\"" => return ToolChoice::Auto,
+        "\"none\"" => return ToolChoice::None,
+        "\"required\"" => return ToolChoice::Required,
+        _ => {}
+    }
+    let function = || {
+        let mut fields = Fields::parse(value.get()).ok()?;
+        let kind = fields.take_string(&["type"]).ok()??;
+        let name = fields.take_string(&["name"]).ok()??;
+        (kind == "function" && fields.is_empty()).then_some(name)
+    };
+    match function() {
+        Some(name) => ToolChoice::Function { name },
+        None => ToolChoice::Other {
+            format: NAME.to_owned(),
+            raw: value.into(),
+        },
+    }
+}
+
+/// Writes `tool_choice`; nothing, with a loss, if only another format can say it.
+pub(super) fn write_choice(choice: &ToolChoice, losses: &mut Losses) -> Option<String> {
+    Some(match choice {
+        ToolChoice::Auto => "\"auto\"".to_owned(),
+        ToolChoice::None => "\"none\"".to_owned(),
+        ToolChoice::Required => "\"required\"".to_owned(),
+        ToolChoice::Function { name } => {
+            let mut object = Object::new();
+            object.string("type", "function").string("name", name);
+            object.finish()
+        }
+        ToolChoice::Other { format, raw } if format == NAME => raw.get().to_owned(),
+        ToolChoice::Other { format, .. } => {
+            losses.push(
+                "options.tool_choice",
+                LossKind::Tool,
+                format!("only {format} can say this choice"),
+            );
+            return None;
+        }
+    })
+}
+
+/// Reads `text.format`; `None` if it says more than every format can.
+pub(super) fn read_format(text: &str) -> Option<ResponseFormat> {
+    let mut fields = Fields::parse(text).ok()?;
+    let format = match fields.take_string(&["type"]).ok()??.as_str() {
+        "text" => ResponseFormat::Text,
+        "json_object" => ResponseFormat::JsonObject,
+        "json_schema" => ResponseFormat::JsonSchema {
+            name: Some(fields.take_string(&["name"]).ok()??),
+            description: fields.take_string(&["description"]).ok()?,
+            schema: fields.take_present(&["schema"]).ok()??.into(),
+            strict: fields.take_as(&["strict"], "a boolean").ok()?,
+        },
+        _ => return None,
+    };
+    fields.is_empty().then_some(format)
+}
+
+/// Writes `text.format`.
+pub(super) fn write_format(format: &ResponseFormat) -> String {
+    let mut object = Object::new();
+    match format {
+        ResponseFormat::Text => {
+            object.string("type", "text");
+        }
+        ResponseFormat::JsonObject => {
+            object.string("type", "json_object");
+        }
+        ResponseFormat::JsonSchema {
+            name,
+            description,
+            schema,
+            strict,
+        } => {
+            object.string("type", "json_schema");
+            object.string("name", name.as_deref().unwrap_or(SCHEMA_NAME));
+            object.maybe("description", description.as_deref().map(quote).as_deref());
+            object.raw("schema", schema.get());
+            object.maybe("strict", strict.map(|strict| strict.to_string()).as_deref());
+        }
+    }
+    object.finish()
+}

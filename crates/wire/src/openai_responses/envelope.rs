@@ -1,0 +1,340 @@
+//! Everything of a request but its items.
+//!
+//! Members stand in this order: `model`, `tools`, `instructions`, `input`, then options, then what
+//! only this format says. A first plain system message is written as `instructions`; the messages
+//! that follow it, and one that came among the items, lead the items.
+
+use contexture_ir::{
+    Error, Extra, Fields, Item, Message, ReasoningOptions, RequestOptions, Role, Transcript, quote,
+};
+use serde_json::Number;
+
+use super::read::{LISTED, read_input};
+use super::{NAME, choice, run};
+use crate::carry::{hint, hinted, keep, tell_foreign_as};
+use crate::chunk::{Dialect, Envelope};
+use crate::format::Kind;
+use crate::json::{Object, array};
+use crate::lifted::Lifted;
+use crate::loss::{LossKind, Losses};
+use crate::openai::{effort, note_effort, prefixed, unexpected, unprefixed, without};
+
+/// The hint of an `input` that is a string, or absent.
+const INPUT: &str = "~input";
+/// The hint of a tool choice without tools.
+const ALONE: &str = "~alone";
+const TEXT: &str = "text.";
+const REASONING: &str = "reasoning.";
+
+pub(super) fn lift(mut fields: Fields<'_>) -> Result<Lifted, Error> {
+    let mut transcript = Transcript::default();
+    let mut wire = Extra::new();
+    match fields.take_present(&["input"])? {
+        Some(value) if value.get().starts_with('"') => {
+            hint(&mut wire, INPUT, "string");
+            let text = serde_json::from_str::<String>(value.get())
+                .map_err(|_| unexpected("a string", value.get()).at("input"))?;
+            transcript
+                .items
+                .push(Message::text(Role::User, text).into());
+        }
+        Some(value) => {
+            read_input(value.get(), &mut transcript).map_err(|error| error.at("input"))?
+        }
+        None => hint(&mut wire, INPUT, "absent"),
+    }
+    if let Some(text) = fields.take_string(&["instructions"])? {
+        if text.is_empty() {
+            hint(&mut wire, "~instructions", "empty");
+        } else {
+            transcript
+                .instructions
+                .insert(0, Message::text(Role::System, text));
+        }
+    }
+    transcript.model = fields.take_string(&["model"])?;
+    let some = fields
+        .get(&["tools"])
+        .is_some_and(|value| value.get().starts_with('[') && value.get() != "[]");
+    if some && let Some(tools) = fields.take(&["tools"])? {
+        transcript.tools = choice::read_tools(tools).map_err(|error| error.at("tools"))?;
+    }
+    transcript.options = read_options(&mut fields, &mut wire)?;
+    if transcript.tools.is_empty()
+        && (transcript.options.tool_choice.is_some()
+            || transcript.options.parallel_tool_calls.is_some())
+    {
+        hint(&mut wire, ALONE, "kept");
+    }
+    wire.extend(keep(fields.rest()));
+    transcript.extra.set_wire(NAME, wire);
+    Ok(Lifted {
+        kind: Kind::Request,
+        transcript,
+        losses: Vec::new(),
+    })
+}
+
+fn read_options(fields: &mut Fields<'_>, wire: &mut Extra) -> Result<RequestOptions, Error> {
+    let number = "a number";
+    let mut options = RequestOptions {
+        max_output_tokens: fields.take_as(&["max_output_tokens"], "a whole number")?,
+        temperature: fields.take_as::<Number>(&["temperature"], number)?,
+        top_p: fields.take_as::<Number>(&["top_p"], number)?,
+        parallel_tool_calls: fields.take_as(&["parallel_tool_calls"], "a boolean")?,
+        stream: fields.take_as(&["stream"], "a boolean")?,
+        ..RequestOptions::default()
+    };
+    if fields
+        .get(&["tool_choice"])
+        .is_some_and(|value| value.get() != "null")
+    {
+        options.tool_choice = fields.take(&["tool_choice"])?.map(choice::read_choice);
+    }
+    options.response_format = read_text(fields, wire)?;
+    options.reasoning = read_reasoning(fields, wire)?;
+    Ok(options)
+}
+
+/// `text`: its format, if every format can say it; otherwise the whole stays as it came.
+fn read_text(
+    fields: &mut Fields<'_>,
+    wire: &mut Extra,
+) -> Result<Option<contexture_ir::ResponseFormat>, Error> {
+    let read = || {
+        let mut inner = Fields::parse(fields.get(&["text"])?.get()).ok()?;
+        let format = choice::read_format(inner.take(&["format"]).ok()??.get())?;
+        Some((format, inner.rest()))
+    };
+    let Some((format, rest)) = read() else {
+        return Ok(None);
+    };
+    wire.extend(prefixed(TEXT, rest).collect());
+    fields.take(&["text"])?;
+    Ok(Some(format))
+}
+
+fn read_reasoning(
+    fields: &mut Fields<'_>,
+    wire: &mut Extra,
+) -> Result<Option<ReasoningOptions>, Error> {
+    let read = || {
+        let mut inner = Fields::parse(fields.get(&["reasoning"])?.get()).ok()?;
+        let effort = inner.take_string(&["effort"]).ok()?;
+        let summary = inner.take_string(&["summary"]).ok()?;
+        (effort.is_some() || summary.is_some()).then(|| (effort, summary, inner.rest()))
+    };
+    let Some((effort, summary, rest)) = read() else {
+        return Ok(None);
+    };
+    note_effort(effort.as_deref(), wire);
+    wire.extend(prefixed(REASONING, rest).collect());
+    fields.take(&["reasoning"])?;
+    Ok(Some(ReasoningOptions {
+        effort,
+        summary,
+        budget_tokens: None,
+    }))
+}
+
+/// The text for `instructions`: of a first message that is plain and did not come among the items.
+fn instructions(message: Option<&Message>) -> Option<&str> {
+    let message = message.filter(|message| message.role == Role::System && message.id.is_none())?;
+    let bare =
+        message.extra.own().next().is_none() && hinted(&message.extra.wire(NAME), LISTED).is_none();
+    match message.content.as_slice() {
+        [part] if bare => {
+            let plain = part
+                .extra()
+                .is_some_and(|extra| extra.own().next().is_none());
+            part.as_text().filter(|text| plain && !text.is_empty())
+        }
+        _ => None,
+    }
+}
+
+pub(super) fn lower(dialect: &Dialect, request: &Transcript) -> Envelope {
+    let mut losses = Losses::default();
+    let wire = request.extra.wire(NAME);
+    let first = instructions(request.instructions.first());
+    if let Some(message) = request.instructions.first().filter(|_| first.is_some()) {
+        super::part::tell_wires(&message.extra, "instructions[0]", &mut losses);
+        for part in message
+            .content
+            .iter()
+            .filter_map(contexture_ir::Part::extra)
+        {
+            super::part::tell_wires(part, "instructions[0].content[0]", &mut losses);
+        }
+    }
+    let lead = leads(dialect, request, usize::from(first.is_some()), &mut losses);
+    let mut head = Object::new();
+    head.maybe("model", request.model.as_deref().map(quote).as_deref());
+    let mut tools = Vec::new();
+    for (index, tool) in request.tools.iter().enumerate() {
+        tools.extend(choice::write_tool(
+            tool,
+            &format!("tools[{index}]"),
+            &mut losses,
+        ));
+    }
+    if !tools.is_empty() {
+        head.raw("tools", &array(&tools));
+    }
+    match first {
+        Some(text) => head.string("instructions", text),
+        None if hinted(&wire, "~instructions").is_some() => head.string("instructions", ""),
+        None => &mut head,
+    };
+    let mut tail = Object::new();
+    write_options(request, &wire, !tools.is_empty(), &mut tail, &mut losses);
+    tell_foreign_as(&request.extra, NAME, "", LossKind::Option, &mut losses);
+    let mut taken = vec!["model", "input"];
+    taken.extend((!tools.is_empty()).then_some("tools"));
+    taken.extend(first.map(|_| "instructions"));
+    let rest = without(&[TEXT, REASONING], &wire);
+    let rest: Extra = rest
+        .iter()
+        .filter(|(key, _)| !taken.contains(key))
+        .map(|(key, value)| (key.to_owned(), value.clone()))
+        .collect();
+    tail.carried(&rest);
+    let comma = |object: &Object| if object.is_empty() { "" } else { "," };
+    Envelope {
+        before: format!("{{{}{}\"input\":[", head.members(), comma(&head)),
+        lead: lead.join(","),
+        after: format!("]{}{}}}", comma(&tail), tail.members()),
+        losses: losses.into_vec(),
+    }
+}
+
+fn leads(dialect: &Dialect, request: &Transcript, skip: usize, losses: &mut Losses) -> Vec<String> {
+    let messages = request.instructions.iter().enumerate().skip(skip);
+    messages
+        .filter_map(|(index, message)| run::instruction(dialect, index, message, losses))
+        .collect()
+}
+
+fn write_options(
+    request: &Transcript,
+    wire: &Extra,
+    tools: bool,
+    tail: &mut Object,
+    losses: &mut Losses,
+) {
+    let options = &request.options;
+    let tools = tools || hinted(wire, ALONE).is_some();
+    let mut lose = |path: &str, why: &str| losses.push(path, LossKind::Option, why);
+    if !options.stop.is_empty() {
+        lose("options.stop", "there are no texts that end the answer");
+    }
+    if options
+        .reasoning
+        .as_ref()
+        .is_some_and(|reasoning| reasoning.budget_tokens.is_some())
+    {
+        lose(
+            "options.reasoning.budget_tokens",
+            "thinking is limited by effort, not by tokens",
+        );
+    }
+    if !tools && (options.tool_choice.is_some() || options.parallel_tool_calls.is_some()) {
+        lose("options.tool_choice", "a choice without tools is refused");
+    }
+    if let Some(choice) = options.tool_choice.as_ref().filter(|_| tools) {
+        tail.maybe(
+            "tool_choice",
+            choice::write_choice(choice, losses).as_deref(),
+        );
+    }
+    let parallel = options.parallel_tool_calls.filter(|_| tools);
+    tail.maybe(
+        "parallel_tool_calls",
+        parallel.map(|yes| yes.to_string()).as_deref(),
+    );
+    let mut text = Object::new();
+    text.maybe(
+        "format",
+        options
+            .response_format
+            .as_ref()
+            .map(choice::write_format)
+            .as_deref(),
+    );
+    text.carried(&unprefixed(TEXT, wire));
+    if !text.is_empty() {
+        tail.raw("text", &text.finish());
+    }
+    let limit = options.max_output_tokens.map(|limit| limit.to_string());
+    tail.maybe("max_output_tokens", limit.as_deref());
+    let mut reasoning = Object::new();
+    if let Some(options) = &options.reasoning {
+        let word = effort(options.effort.as_deref(), wire, losses);
+        reasoning.maybe("effort", word.map(quote).as_deref());
+        reasoning.maybe("summary", options.summary.as_deref().map(quote).as_deref());
+    }
+    reasoning.carried(&unprefixed(REASONING, wire));
+    if !reasoning.is_empty() {
+        tail.raw("reasoning", &reasoning.finish());
+    }
+    let number = |number: &Number| number.to_string();
+    tail.maybe(
+        "temperature",
+        options.temperature.as_ref().map(number).as_deref(),
+    );
+    tail.maybe("top_p", options.top_p.as_ref().map(number).as_deref());
+    tail.maybe(
+        "stream",
+        options.stream.map(|yes| yes.to_string()).as_deref(),
+    );
+}
+
+/// The instructions as items: what leads a bare array, which has no place for `instructions`.
+pub(super) fn listed(dialect: &Dialect, request: &Transcript) -> String {
+    leads(dialect, request, 0, &mut Losses::default()).join(",")
+}
+
+/// An `input` that came as a string, or not at all, goes so again while it still can.
+pub(super) fn reframe(request: &Transcript, frame: &mut Envelope, chunks: &mut Vec<String>) {
+    let string = match hinted(&request.extra.wire(NAME), INPUT).as_deref() {
+        Some("string") if frame.lead.is_empty() => plain_input(&request.items),
+        Some("absent") if frame.lead.is_empty() && request.items.is_empty() => None,
+        _ => return,
+    };
+    let Some(before) = frame.before.strip_suffix("\"input\":[") else {
+        return;
+    };
+    let Some(after) = frame.after.strip_prefix(']') else {
+        return;
+    };
+    (frame.before, frame.after) = match string {
+        Some(text) => (
+            format!("{before}\"input\":{}", quote(text)),
+            after.to_owned(),
+        ),
+        None if request.items.is_empty() => {
+            let before = before.strip_suffix(',').unwrap_or(before).to_owned();
+            let after = if before == "{" {
+                after.strip_prefix(',').unwrap_or(after)
+            } else {
+                after
+            };
+            (before, after.to_owned())
+        }
+        None => return,
+    };
+    chunks.clear();
+}
+
+/// The text, if it is all there is.
+fn plain_input(items: &[Item]) -> Option<&str> {
+    match items {
+        [Item::Message(message)] if message.role == Role::User && message.extra.is_empty() => {
+            match message.content.as_slice() {
+                [part] if part.extra().is_some_and(Extra::is_empty) => part.as_text(),
+                _ => None,
+            }
+        }
+        _ => None,
+    }
+}

@@ -1,0 +1,248 @@
+//! Responses.
+//!
+//! Typed are the id, the model, the output, the usage and why it ended; the echo of the request and
+//! everything else stay verbatim. A response written for a transcript that came from elsewhere has
+//! its required members made up deterministically: `created_at` 0, ids from the content's hash.
+
+use contexture_ir::{
+    ContentHash, Error, Extra, Fields, FinishReason, Item, Raw, ResponseInfo, Transcript, Usage,
+    quote,
+};
+
+use super::read::read_array;
+use super::run::write_extension;
+use super::write::{Site, write_item};
+use super::{FORMAT, NAME, Place};
+use crate::carry::{hint, hinted, keep, tell_foreign};
+use crate::chunk::Dialect;
+use crate::entry::{Side, entries, side};
+use crate::format::Kind;
+use crate::json::{Object, array};
+use crate::lifted::{Lifted, Lowered};
+use crate::loss::{LossKind, Losses};
+
+/// The hint of the status as it came.
+const STATUS: &str = "~status";
+/// The hint of `incomplete_details` as they came.
+const DETAILS: &str = "~incomplete_details";
+/// Calls whose results the host owes.
+const CALLS: [&str; 5] = [
+    "custom_tool_call",
+    "computer_call",
+    "local_shell_call",
+    "apply_patch_call",
+    "mcp_approval_request",
+];
+
+pub(super) fn lift(mut fields: Fields<'_>) -> Result<Lifted, Error> {
+    let mut wire = Extra::new();
+    let mut transcript = Transcript::default();
+    if let Some(output) = fields.take_present(&["output"])? {
+        transcript.items =
+            read_array(output.get(), Place::Output).map_err(|error| error.at("output"))?;
+    }
+    transcript.model = fields.take_string(&["model"])?;
+    let usage = match fields.take_present(&["usage"])? {
+        Some(usage) => Some(read_usage(usage.get()).map_err(|error| error.at("usage"))?),
+        None => None,
+    };
+    for (field, name) in [("status", STATUS), ("incomplete_details", DETAILS)] {
+        if let Some(value) = fields.take(&[field])? {
+            wire.set(name, value.into());
+        }
+    }
+    transcript.response = Some(ResponseInfo {
+        id: fields.take_string(&["id"])?,
+        finish: finish(&wire, &transcript.items),
+        usage,
+    });
+    if fields
+        .get(&["object"])
+        .is_some_and(|value| value.get() == "\"response\"")
+    {
+        fields.take(&["object"])?;
+    } else if fields.get(&["object"]).is_none() {
+        hint(&mut wire, "~object", "absent");
+    }
+    wire.extend(keep(fields.rest()));
+    transcript.extra.set_wire(NAME, wire);
+    Ok(Lifted {
+        kind: Kind::Response,
+        transcript,
+        losses: Vec::new(),
+    })
+}
+
+/// Why it ended, by the status, its details and whether calls wait.
+fn finish(wire: &Extra, items: &[Item]) -> Option<FinishReason> {
+    let reason = || {
+        let reason = wire
+            .get(DETAILS)?
+            .fields()?
+            .get(&["reason"])?
+            .get()
+            .to_owned();
+        serde_json::from_str::<String>(&reason).ok()
+    };
+    let waits = |item: &Item| match item {
+        Item::FunctionCall(_) => true,
+        Item::Extension(item) => CALLS.contains(&item.kind.as_str()),
+        _ => false,
+    };
+    Some(match hinted(wire, STATUS)?.as_str() {
+        "completed" if items.iter().any(waits) => FinishReason::ToolCalls,
+        "completed" => FinishReason::Stop,
+        "incomplete" => match reason().as_deref() {
+            Some("max_output_tokens") => FinishReason::Length,
+            Some("content_filter") => FinishReason::ContentFilter,
+            Some(other) => FinishReason::Other(other.to_owned()),
+            None => FinishReason::Other("incomplete".to_owned()),
+        },
+        "in_progress" | "queued" => return None,
+        other => FinishReason::Other(other.to_owned()),
+    })
+}
+
+fn read_usage(text: &str) -> Result<Usage, Error> {
+    let fields = Fields::parse(text)?;
+    let figure = |fields: &Fields<'_>, name: &str| {
+        fields
+            .get(&[name])
+            .and_then(|value| serde_json::from_str::<u64>(value.get()).ok())
+    };
+    let detail = |group: &str, name: &str| {
+        let inner = Fields::parse(fields.get(&[group])?.get()).ok()?;
+        figure(&inner, name)
+    };
+    let mut usage = Usage {
+        input_tokens: figure(&fields, "input_tokens"),
+        output_tokens: figure(&fields, "output_tokens"),
+        total_tokens: figure(&fields, "total_tokens"),
+        cache_read_tokens: detail("input_tokens_details", "cached_tokens"),
+        cache_write_tokens: detail("input_tokens_details", "cache_write_tokens"),
+        reasoning_tokens: detail("output_tokens_details", "reasoning_tokens"),
+        extra: Extra::new(),
+    };
+    usage.extra.set_wire(NAME, fields.rest());
+    Ok(usage)
+}
+
+fn write_usage(usage: &Usage) -> String {
+    let own = usage.extra.wire(NAME);
+    let mut object = Object::new();
+    if !own.is_empty() {
+        object.carried(&own);
+        return object.finish();
+    }
+    let text = |figure: Option<u64>| figure.unwrap_or(0).to_string();
+    let mut read = Object::new();
+    read.raw("cached_tokens", &text(usage.cache_read_tokens));
+    read.raw("cache_write_tokens", &text(usage.cache_write_tokens));
+    let mut written = Object::new();
+    written.raw("reasoning_tokens", &text(usage.reasoning_tokens));
+    let (input, output) = (
+        usage.input_tokens.unwrap_or(0),
+        usage.output_tokens.unwrap_or(0),
+    );
+    object.raw("input_tokens", &input.to_string());
+    object.raw("input_tokens_details", &read.finish());
+    object.raw("output_tokens", &output.to_string());
+    object.raw("output_tokens_details", &written.finish());
+    let total = usage.total_tokens.unwrap_or(input.saturating_add(output));
+    object.raw("total_tokens", &total.to_string());
+    object.finish()
+}
+
+pub(super) fn lower(transcript: &Transcript) -> Lowered {
+    let mut losses = Losses::default();
+    let wire = transcript.extra.wire(NAME);
+    let foreign = wire.is_empty();
+    let info = transcript.response.clone().unwrap_or_default();
+    let output = array(write_output(transcript, &mut losses));
+    let mut object = Object::new();
+    let made_up = foreign.then(|| format!("resp_{}", ContentHash::of(output.as_bytes())));
+    object.maybe(
+        "id",
+        info.id
+            .as_deref()
+            .or(made_up.as_deref())
+            .map(quote)
+            .as_deref(),
+    );
+    if hinted(&wire, "~object").is_none() && wire.get("object").is_none() {
+        object.string("object", "response");
+    }
+    object.maybe(
+        "created_at",
+        wire.get("created_at")
+            .map(Raw::get)
+            .or(foreign.then_some("0")),
+    );
+    write_status(&info, &wire, transcript, &mut object, &mut losses);
+    let model = transcript.model.as_deref().or(foreign.then_some("unknown"));
+    object.maybe("model", model.map(quote).as_deref());
+    object.raw("output", &output);
+    object.maybe("usage", info.usage.as_ref().map(write_usage).as_deref());
+    if foreign {
+        object
+            .raw("error", "null")
+            .raw("parallel_tool_calls", "true");
+        object.raw("tool_choice", "\"auto\"").raw("tools", "[]");
+    }
+    tell_foreign(&transcript.extra, NAME, "", &mut losses);
+    object.carried(&wire);
+    Lowered {
+        json: object.finish(),
+        losses: losses.into_vec(),
+    }
+}
+
+fn write_status(
+    info: &ResponseInfo,
+    wire: &Extra,
+    transcript: &Transcript,
+    object: &mut Object,
+    losses: &mut Losses,
+) {
+    if !wire.is_empty() && info.finish == finish(wire, &transcript.items) {
+        object.maybe("status", wire.get(STATUS).map(Raw::get));
+        object.maybe("incomplete_details", wire.get(DETAILS).map(Raw::get));
+        return;
+    }
+    let (status, reason) = match &info.finish {
+        Some(FinishReason::Length) => ("incomplete", Some("max_output_tokens")),
+        Some(FinishReason::ContentFilter) => ("incomplete", Some("content_filter")),
+        Some(FinishReason::Other(word)) => {
+            let why = format!("no such reason to end as `{word}`; written `completed`");
+            losses.push("response.finish", LossKind::Value, why);
+            ("completed", None)
+        }
+        Some(FinishReason::Stop | FinishReason::ToolCalls) | None => ("completed", None),
+    };
+    object.string("status", status);
+    let details = reason.map(|reason| format!("{{\"reason\":\"{reason}\"}}"));
+    object.raw("incomplete_details", details.as_deref().unwrap_or("null"));
+}
+
+fn write_output(transcript: &Transcript, losses: &mut Losses) -> Vec<String> {
+    let dialect = Dialect::of(FORMAT);
+    let mut output = Vec::new();
+    for (index, entry) in entries(&transcript.items).iter().enumerate() {
+        let path = format!("items[{index}]");
+        let site = Site {
+            dialect: &dialect,
+            place: Place::Output,
+            path: &path,
+            salt: index,
+        };
+        output.extend(match entry.item {
+            Item::Extension(item) => write_extension(item, &path, losses),
+            Item::Message(_) if side(entry.item) == Some(Side::User) => {
+                losses.push(path, LossKind::Item, "a response holds what the model said");
+                None
+            }
+            item => write_item(item, entry.call_id(), &site, losses),
+        });
+    }
+    output
+}

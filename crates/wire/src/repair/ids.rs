@@ -1,0 +1,87 @@
+//! Call ids that are unique and that the target takes.
+//!
+//! The first call of an id keeps it if the target takes it; every other one gets an id derived from the
+//! old id and how often it stood before, so that later items never change earlier ids.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use contexture_ir::{ContentHash, Item};
+
+use super::rules::CallIds;
+use super::settle::{Placed, extension_call_id};
+use super::{Issue, IssueKind, RepairRules, RepairedItem};
+
+pub(super) fn rewrite(placed: &mut [Placed<'_>], rules: &RepairRules, issues: &mut Vec<Issue>) {
+    let mut used: BTreeSet<String> = BTreeSet::new();
+    let mut repeats: BTreeMap<String, usize> = BTreeMap::new();
+    // The new ids of calls, by the call's index in the input.
+    let mut renamed: BTreeMap<usize, String> = BTreeMap::new();
+    for element in placed {
+        let Some(call) = element.call else { continue };
+        let own = match &*element.item.item {
+            Item::FunctionCall(call) => &call.call_id,
+            Item::FunctionCallOutput(_) => {
+                let id = renamed.get(&call).cloned();
+                name_made_up(&mut element.item, id.as_deref());
+                element.item.call_id = id;
+                continue;
+            }
+            // Its bytes are the provider's own: it keeps its id and nobody else may take it.
+            Item::Extension(item) => {
+                used.extend(extension_call_id(item));
+                continue;
+            }
+            _ => continue,
+        };
+        if rules.call_ids.takes(own) && used.insert(own.clone()) {
+            continue;
+        }
+        let count = repeats.entry(own.clone()).or_default();
+        let mut id = derive(own, *count, &rules.call_ids);
+        *count += 1;
+        while !used.insert(id.clone()) {
+            id = derive(own, *count, &rules.call_ids);
+            *count += 1;
+        }
+        let why = if rules.call_ids.takes(own) {
+            "is used twice"
+        } else {
+            "is refused by the target"
+        };
+        let shown: String = own.chars().take(80).collect();
+        issues.push(Issue {
+            kind: IssueKind::CallId,
+            index: call,
+            what: format!("call id {shown:?} {why}; written as {id:?}"),
+        });
+        element.item.call_id = Some(id.clone());
+        renamed.insert(call, id);
+    }
+}
+
+/// An output that was made up gets an id derived from the call it answers.
+fn name_made_up(element: &mut RepairedItem<'_>, renamed: Option<&str>) {
+    if element.source.is_none()
+        && let Item::FunctionCallOutput(output) = element.item.to_mut()
+    {
+        let hash = ContentHash::of(renamed.unwrap_or(&output.call_id).as_bytes());
+        output.id = Some(format!("ctx_{hash}"));
+    }
+}
+
+/// As much of the old id as may stand, and a hash of all of it.
+fn derive(own: &str, count: usize, rule: &CallIds) -> String {
+    let hash = ContentHash::of(format!("{count}:{own}").as_bytes()).to_string();
+    let short = hash.get(..8).unwrap_or_default();
+    let plain = |c: char| {
+        if c.is_ascii_alphanumeric() || c == '-' {
+            c
+        } else {
+            '_'
+        }
+    };
+    let room = rule.max_bytes.clamp(16, 64).saturating_sub(short.len() + 1);
+    let stem: String = own.chars().take(room).map(plain).collect();
+    let stem = if stem.is_empty() { "call" } else { &stem };
+    format!("{stem}_{short}")
+}

@@ -1,0 +1,85 @@
+//! What a target demands of a history.
+
+use crate::format::Format;
+
+/// What a target demands of a history. Start from [`RepairRules::for_format`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RepairRules {
+    /// What becomes of a call that nobody answered. A custom tool's call, or another call that is no
+    /// function's, is always taken out: no output can be made up for it.
+    pub unanswered: Unanswered,
+    /// What call ids may look like.
+    pub call_ids: CallIds,
+    /// Whether an item's id may stand only once: a thought that stands again is taken out, another
+    /// item loses its id.
+    pub unique_item_ids: bool,
+    /// Whether the first message must be the user's; else [`super::BEGINNING`] is put before it.
+    pub user_first: bool,
+    /// Whether the last message must be the user's or a tool's, because the model takes no beginning
+    /// of its own answer (prefill); else [`super::CONTINUE`] is put behind it.
+    pub user_last: bool,
+}
+
+/// What becomes of a call that nobody answered.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Unanswered {
+    /// It gets the output [`super::NO_RESULT`], so that the model sees what it wanted.
+    #[default]
+    Placeholder,
+    /// It is taken out, as are thoughts that led to nothing else.
+    Strip,
+}
+
+/// What call ids may look like; an id that may not is replaced by one derived from it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CallIds {
+    /// The longest id, in bytes; at least 16.
+    pub max_bytes: usize,
+    /// Which characters it may hold.
+    pub charset: Charset,
+}
+
+/// Which characters an id may hold.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Charset {
+    /// Any.
+    Any,
+    /// `A-Z a-z 0-9 _ -`.
+    Plain,
+}
+
+impl CallIds {
+    /// Whether the target takes an id.
+    #[must_use]
+    pub fn takes(&self, id: &str) -> bool {
+        let plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-');
+        !id.is_empty()
+            && id.len() <= self.max_bytes.max(16)
+            && (self.charset == Charset::Any || id.bytes().all(plain))
+    }
+}
+
+impl RepairRules {
+    /// The rules of a format's current models.
+    ///
+    /// Chat refuses call ids over 40 bytes, Responses over 64; Anthropic wants plain characters. Anthropic
+    /// and Gemini want the user first, and last: models that take a prefill are the older ones, for
+    /// them set `user_last` to false. UI messages and items want nothing but pairs.
+    #[must_use]
+    pub const fn for_format(format: Format) -> Self {
+        let (max_bytes, charset) = match format {
+            Format::OpenAiChat => (40, Charset::Any),
+            Format::OpenAiResponses | Format::Anthropic => (64, Charset::Plain),
+            Format::Gemini => (64, Charset::Any),
+            Format::Ui | Format::Items => (usize::MAX, Charset::Any),
+        };
+        let user = matches!(format, Format::Anthropic | Format::Gemini);
+        Self {
+            unanswered: Unanswered::Placeholder,
+            call_ids: CallIds { max_bytes, charset },
+            unique_item_ids: matches!(format, Format::OpenAiResponses),
+            user_first: user,
+            user_last: user,
+        }
+    }
+}
