@@ -31,8 +31,12 @@ struct Stamp {
 /// Brings the database to the newest format, or says why that cannot be.
 pub(crate) fn migrate(conn: &mut Connection, path: &Path) -> Result<(), Error> {
     let sql = |error| from_sqlite(error, path);
-    if admit(&stamp(conn).map_err(sql)?, conn, path)? {
-        return Ok(());
+    {
+        // In one transaction, or another process could migrate between two of the questions.
+        let tx = conn.transaction().map_err(sql)?;
+        if admit(&stamp(&tx).map_err(sql)?, &tx, path)? {
+            return Ok(());
+        }
     }
     let tx = conn
         .transaction_with_behavior(TransactionBehavior::Immediate)

@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use async_trait::async_trait;
 use contexture_ir::{ConversationId, Owner};
@@ -31,6 +32,9 @@ use crate::writer::Writer;
 /// Bytes of a database page: large enough for a few items, small enough that an append of one
 /// item writes little.
 const PAGE_BYTES: u32 = 8192;
+
+/// How long opening waits before it asks again.
+const PAUSE: Duration = Duration::from_millis(5);
 
 /// Conversations in one SQLite file.
 ///
@@ -131,9 +135,19 @@ fn connect(path: &Path, options: &SqliteOptions) -> Result<Connection, Error> {
             source: None,
         });
     }
-    migrate(&mut conn, path)?;
-    configure(&conn, options).map_err(sql)?;
-    Ok(conn)
+    // Some locks are refused at once whatever the timeout, the change to WAL among them.
+    let mut patience = options.busy_timeout;
+    loop {
+        let ready = migrate(&mut conn, path)
+            .and_then(|()| configure(&conn, options).map_err(|error| from_sqlite(error, path)));
+        match ready {
+            Err(Error::Busy { .. }) if !patience.is_zero() => {
+                std::thread::sleep(PAUSE);
+                patience = patience.saturating_sub(PAUSE);
+            }
+            ready => return ready.map(|()| conn),
+        }
+    }
 }
 
 fn configure(conn: &Connection, options: &SqliteOptions) -> rusqlite::Result<()> {

@@ -34,8 +34,34 @@ pub(crate) struct Writer {
 }
 
 struct Call {
-    bytes: usize,
+    weight: Weight,
     run: Work,
+}
+
+/// Bytes in the queue; they leave it when this is dropped.
+struct Weight {
+    bytes: usize,
+    waiting: Arc<AtomicUsize>,
+}
+
+impl Drop for Weight {
+    fn drop(&mut self) {
+        self.waiting.fetch_sub(self.bytes, Ordering::Relaxed);
+    }
+}
+
+impl Call {
+    /// What it carried is out of the queue before anybody hears of it.
+    fn run(self, conn: Result<&Connection, Error>) -> Option<Ran> {
+        let Self { weight, run } = self;
+        let ran = run(conn);
+        drop(weight);
+        ran
+    }
+
+    fn refuse(self, error: Error) -> Option<Ran> {
+        self.run(Err(error))
+    }
 }
 
 /// Runs, or is told why it cannot; `None`: nobody waits for it any more.
@@ -54,10 +80,10 @@ impl Writer {
     pub(crate) fn start(conn: Connection, path: &Path, max_bytes: usize) -> std::io::Result<Self> {
         let (queue, calls) = channel();
         let waiting = Arc::new(AtomicUsize::new(0));
-        let (path, of_thread) = (path.to_owned(), Arc::clone(&waiting));
+        let path = path.to_owned();
         let thread = std::thread::Builder::new()
             .name("contexture-writer".to_owned())
-            .spawn(move || work(&conn, &path, &calls, &of_thread))?;
+            .spawn(move || work(&conn, &path, &calls))?;
         Ok(Self {
             queue: Some(queue),
             waiting,
@@ -75,9 +101,12 @@ impl Writer {
     ) -> Result<T, Error> {
         let bytes = bytes.saturating_add(CALL_BYTES);
         let before = self.waiting.fetch_add(bytes, Ordering::Relaxed);
+        let weight = Weight {
+            bytes,
+            waiting: Arc::clone(&self.waiting),
+        };
         // A call heavier than the whole queue may still go alone.
         if before > 0 && before.saturating_add(bytes) > self.max_bytes {
-            self.waiting.fetch_sub(bytes, Ordering::Relaxed);
             return Err(Error::Busy {
                 why: format!("{before} bytes are waiting to be written"),
             });
@@ -98,7 +127,9 @@ impl Writer {
             })
         });
         let queue = self.queue.as_ref().ok_or(Error::Closed)?;
-        queue.send(Call { bytes, run }).map_err(|_| Error::Closed)?;
+        queue
+            .send(Call { weight, run })
+            .map_err(|_| Error::Closed)?;
         // The thread answers every call it takes; if it died, it may have died after a commit.
         let lost = |source| Error::OutcomeUnknown {
             source: Box::new(source),
@@ -118,17 +149,16 @@ impl Drop for Writer {
     }
 }
 
-fn work(conn: &Connection, path: &Path, calls: &Receiver<Call>, waiting: &AtomicUsize) {
+fn work(conn: &Connection, path: &Path, calls: &Receiver<Call>) {
     while let Ok(first) = calls.recv() {
-        let mut bytes = first.bytes;
+        let mut bytes = first.weight.bytes;
         let mut batch = vec![first];
         while batch.len() < BATCH_CALLS && bytes < BATCH_BYTES {
             let Ok(call) = calls.try_recv() else { break };
-            bytes += call.bytes;
+            bytes += call.weight.bytes;
             batch.push(call);
         }
         run(conn, path, batch);
-        waiting.fetch_sub(bytes, Ordering::Relaxed);
     }
 }
 
@@ -141,7 +171,7 @@ fn run(conn: &Connection, path: &Path, batch: Vec<Call>) {
         let code = error.sqlite_error().copied();
         for call in calls {
             let error = from_sqlite(again(code, &error), path);
-            answer((call.run)(Err(error)), None);
+            answer(call.refuse(error), None);
         }
         return;
     }
@@ -161,16 +191,16 @@ fn run(conn: &Connection, path: &Path, batch: Vec<Call>) {
         answer(Some(ran), failure);
     }
     for call in calls {
-        answer((call.run)(Err(rolled_back())), None);
+        answer(call.refuse(rolled_back()), None);
     }
 }
 
 /// Runs one call inside a savepoint.
 fn one(conn: &Connection, path: &Path, call: Call) -> Option<Ran> {
     if let Err(error) = savepoint(conn, "SAVEPOINT call") {
-        return (call.run)(Err(from_sqlite(error, path)));
+        return call.refuse(from_sqlite(error, path));
     }
-    let ran = (call.run)(Ok(conn));
+    let ran = call.run(Ok(conn));
     if !ran.as_ref().is_some_and(|ran| ran.keep) && !conn.is_autocommit() {
         let undone = savepoint(conn, "ROLLBACK TO call");
         debug_assert!(undone.is_ok(), "{undone:?}");

@@ -1,4 +1,9 @@
 //! The SQLite store: the shared behaviours, and what only a file can suffer.
+#![expect(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "a test fails by panicking"
+)]
 
 mod conformance;
 mod crash;
