@@ -1,1 +1,100 @@
-//! The context engine for LLM agents: keeps what happened, compiles what the model sees.
+//! The context engine for LLM agents.
+//!
+//! Before every model call an agent must decide what the model sees. Contexture **keeps** what
+//! happened, an append-only tree of items that can be branched, rewound and checkpointed; **knows**
+//! what else to say, fragments rendered to text; and **compiles** both, under a token budget, into a
+//! payload that OpenAI, Anthropic or Gemini accepts: deterministic, explained, never invalid.
+//!
+//! # A conversation that is kept
+//!
+//! ```
+//! # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
+//! use contexture::{Engine, Target, XmlRenderer, hint, role, user};
+//!
+//! let engine = Engine::in_memory(); // or Engine::open("support.db").await?
+//! let chat = engine.conversation("support-42").owner("acme/ada").open().await?;
+//! chat.set([role("You are a support agent."), hint("Refunds above $50 need approval.")])?;
+//!
+//! let mut draft = chat.draft();
+//! draft.push(user("Refund everything except the gloves"));
+//! draft.commit().await?;
+//!
+//! let call = chat.compile(&Target::anthropic("claude-sonnet-4-5").window(200_000)).await?;
+//! println!("{}", call.payload); // send it with any client …
+//! # let response = r#"{"id":"msg_1","type":"message","role":"assistant","model":"claude-sonnet-4-5",
+//! #   "content":[{"type":"text","text":"Done."}],"stop_reason":"end_turn","stop_sequence":null,
+//! #   "usage":{"input_tokens":40,"output_tokens":3}}"#;
+//! chat.record(&call, response).await?; // … and hand the answer's body back
+//!
+//! chat.checkpoint("before-refund").await?;
+//! let resolved = chat.resolve(&XmlRenderer::default()).await?;
+//! assert_eq!(resolved.messages.len(), 2);
+//! # Ok::<(), contexture::EngineError>(())
+//! # })?;
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! # Without a database and without async
+//!
+//! ```
+//! use contexture::{Catalogue, Compiler, Format, Target, lift};
+//!
+//! let request = r#"{"messages":[{"role":"user","content":"Hi!"}]}"#;
+//! let items = lift(Format::OpenAiChat, request)?.transcript.items;
+//! let target = Target::openai_responses("gpt-4.1").window(8_000);
+//! let compiled = Compiler::new(Catalogue::builtin()).compile(&items, &target)?;
+//! println!("{}", compiled.payload);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! The modules hold everything; the names below are those most programs need.
+
+/// Items, parts, fragments, ids: `contexture-ir`.
+pub use contexture_ir as ir;
+
+/// Models: windows, prices, capabilities: `contexture-catalogue`.
+pub use contexture_catalogue as catalogue;
+
+/// Fragments to text: `contexture-render`.
+pub use contexture_render as render;
+
+/// Counting tokens: `contexture-tokens`.
+pub use contexture_tokens as tokens;
+
+/// Provider and UI formats to items and back: `contexture-wire`.
+pub use contexture_wire as wire;
+
+/// Agents' session logs: `contexture-sessions`.
+pub use contexture_sessions as sessions;
+
+/// The compiler: `contexture-compile`.
+pub use contexture_compile as compile;
+
+/// The store's contract and the in-memory store: `contexture-store`.
+pub use contexture_store as store;
+
+/// The SQLite store: `contexture-store-sqlite`.
+pub use contexture_store_sqlite as store_sqlite;
+
+/// Conversations: `contexture-engine`.
+pub use contexture_engine as engine;
+
+pub use contexture_catalogue::{Catalogue, ModelSpec};
+pub use contexture_compile::{
+    Band, Compiled, Compiler, Contribution, Payload, Refusal, Report, Target,
+};
+pub use contexture_engine::{
+    Committed, CompiledCall, Conversation, Draft, Engine, EngineError, For, Recorded, Resolved,
+};
+pub use contexture_ir::{
+    Fragment, FragmentData, Item, Message, Owner, Part, Role, UiMessage, UiRole, alias, analogy,
+    assistant, assistant_text, clarification, correction, example, explain, fragment, glossary,
+    guardrail, hint, identity, last_assistant_message, message, persona, policy, preference,
+    principle, quirk, role, style_guide, term, user, workflow,
+};
+pub use contexture_render::{
+    JsonRenderer, MarkdownRenderer, Renderer, TomlRenderer, ToonRenderer, XmlRenderer, YamlRenderer,
+};
+pub use contexture_store::{MemoryStore, Store};
+pub use contexture_store_sqlite::SqliteStore;
+pub use contexture_wire::{Dialect, Format, Kind, Loss, lift, lower};

@@ -1,1 +1,36 @@
 //! Conversations that are kept, resolved and compiled.
+//!
+//! An [`Engine`] joins a store, a clock, a source of ids and a catalogue of models. It opens
+//! [`Conversation`] handles: set fragments on one, put messages into a [`Draft`] and commit it,
+//! resolve or compile what the model shall see, record its answer, move about in the tree.
+//!
+//! Not here: HTTP, SQL, providers' formats, the decisions of the compiler.
+
+mod branches;
+mod builder;
+mod call;
+mod conversation;
+mod draft;
+mod engine;
+mod environment;
+mod error;
+mod instructions;
+mod open;
+mod path;
+mod record;
+mod resolve;
+mod save;
+mod usage;
+
+pub use builder::ConversationBuilder;
+pub use call::CompiledCall;
+pub use conversation::Conversation;
+pub use draft::Draft;
+pub use engine::Engine;
+pub use environment::{Clock, IdSource, RandomIds, SystemClock, TestClock, TestIds};
+pub use error::EngineError;
+pub use instructions::Instructions;
+pub use open::Database;
+pub use record::Recorded;
+pub use resolve::{For, Resolved};
+pub use save::Committed;

@@ -8,6 +8,8 @@
 //! Not here: provider formats (`contexture-wire`), rendering (`contexture-render`), storage, clocks,
 //! randomness. Ids are made by callers.
 
+#![cfg_attr(not(test), deny(clippy::disallowed_methods, clippy::disallowed_types))]
+
 mod canonical;
 mod error;
 mod fragment;

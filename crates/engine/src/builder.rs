@@ -1,0 +1,155 @@
+//! Naming a conversation before it is opened.
+
+use std::collections::BTreeMap;
+
+use contexture_ir::{BranchName, ConversationId, Owner, Raw};
+use contexture_store::{ConversationUpdate, Error as StoreError, MetadataChange, NewConversation};
+
+use crate::conversation::Conversation;
+use crate::engine::Engine;
+use crate::error::EngineError;
+
+/// A conversation's name and what it should have; see [`Engine::conversation`].
+#[derive(Debug)]
+pub struct ConversationBuilder {
+    engine: Engine,
+    id: String,
+    owner: Option<String>,
+    title: Option<String>,
+    resource: Option<String>,
+    metadata: BTreeMap<String, Raw>,
+    branch: Option<String>,
+}
+
+impl Engine {
+    /// Names a conversation, to be opened or found.
+    pub fn conversation(&self, id: impl AsRef<str>) -> ConversationBuilder {
+        ConversationBuilder::new(self.clone(), id.as_ref())
+    }
+}
+
+impl ConversationBuilder {
+    fn new(engine: Engine, id: &str) -> Self {
+        Self {
+            engine,
+            id: id.to_owned(),
+            owner: None,
+            title: None,
+            resource: None,
+            metadata: BTreeMap::new(),
+            branch: None,
+        }
+    }
+
+    /// Whose it is; default `local`.
+    #[must_use]
+    pub fn owner(mut self, owner: impl Into<String>) -> Self {
+        self.owner = Some(owner.into());
+        self
+    }
+
+    /// Its title, if it is made.
+    #[must_use]
+    pub fn title(mut self, title: impl Into<String>) -> Self {
+        self.title = Some(title.into());
+        self
+    }
+
+    /// The subject, an end user say, if it is made.
+    #[must_use]
+    pub fn resource(mut self, resource: impl Into<String>) -> Self {
+        self.resource = Some(resource.into());
+        self
+    }
+
+    /// Metadata, merged key by key over what is stored.
+    #[must_use]
+    pub fn metadata(mut self, key: impl Into<String>, value: Raw) -> Self {
+        self.metadata.insert(key.into(), value);
+        self
+    }
+
+    /// The branch to work on; default: the active one.
+    #[must_use]
+    pub fn branch(mut self, branch: impl Into<String>) -> Self {
+        self.branch = Some(branch.into());
+        self
+    }
+
+    /// Opens the conversation, making it if the owner has none of this id.
+    ///
+    /// # Errors
+    /// A name that breaks its rule, an unknown branch, or the store's.
+    pub async fn open(self) -> Result<Conversation, EngineError> {
+        let (owner, id) = self.names()?;
+        let new = NewConversation {
+            title: self.title.clone(),
+            resource: self.resource.clone(),
+            metadata: self.metadata.clone(),
+            ..NewConversation::new(id.clone(), self.engine.now_ms())
+        };
+        match self.engine.store().create_conversation(&owner, new).await {
+            Ok(_) => {}
+            Err(StoreError::AlreadyExists { .. }) => self.merge_metadata(&owner, &id).await?,
+            Err(error) => return Err(error.into()),
+        }
+        self.handle(owner, id).await
+    }
+
+    /// Opens the conversation only if it exists.
+    ///
+    /// # Errors
+    /// The store's `NotFound` if the owner has none of this id, and as [`Self::open`].
+    pub async fn existing(self) -> Result<Conversation, EngineError> {
+        let (owner, id) = self.names()?;
+        self.engine.store().conversation(&owner, &id).await?;
+        self.merge_metadata(&owner, &id).await?;
+        self.handle(owner, id).await
+    }
+
+    fn names(&self) -> Result<(Owner, ConversationId), EngineError> {
+        let owner = match &self.owner {
+            Some(owner) => Owner::new(owner)?,
+            None => Owner::local(),
+        };
+        Ok((owner, ConversationId::new(&self.id)?))
+    }
+
+    async fn merge_metadata(&self, owner: &Owner, id: &ConversationId) -> Result<(), EngineError> {
+        if self.metadata.is_empty() {
+            return Ok(());
+        }
+        let merged = self
+            .metadata
+            .iter()
+            .map(|(key, value)| (key.clone(), Some(value.clone())));
+        let update = ConversationUpdate {
+            metadata: MetadataChange::Merge(merged.collect()),
+            ..ConversationUpdate::at(self.engine.now_ms())
+        };
+        self.engine
+            .store()
+            .update_conversation(owner, id, update)
+            .await?;
+        Ok(())
+    }
+
+    async fn handle(self, owner: Owner, id: ConversationId) -> Result<Conversation, EngineError> {
+        let refs = self.engine.store().refs(&owner, &id).await?;
+        let branch = match &self.branch {
+            Some(name) => {
+                let name = BranchName::new(name)?;
+                let known = refs.branch(&name).is_some();
+                if !known {
+                    let what = contexture_store::Thing::Branch;
+                    return Err(StoreError::not_found(what, name).into());
+                }
+                name
+            }
+            None => refs
+                .active()
+                .map_or_else(BranchName::main, |branch| branch.name.clone()),
+        };
+        Ok(Conversation::new(self.engine, owner, id, branch))
+    }
+}

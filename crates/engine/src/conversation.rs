@@ -1,0 +1,245 @@
+//! The handle on one conversation.
+//!
+//! Cheap to clone, shared between tasks, `&self` throughout. The handle remembers two things of its
+//! own: the branch it works on, and the fragments a program set on it. Everything else is read from
+//! the store when asked, so two handles never disagree about what happened.
+
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use contexture_compile::Scratch;
+use contexture_ir::{BranchName, ConversationId, Fragment, Owner, Raw};
+use contexture_store::{
+    At, Conversation as Record, ConversationUpdate, Error as StoreError, MetadataChange,
+    ReadRequest, StateChange, StateRequest, Store, TitleChange,
+};
+
+use crate::engine::Engine;
+use crate::error::EngineError;
+use crate::instructions::{Instructions, check_data, record_fragments};
+use crate::path::Path;
+
+/// One conversation, seen from one branch.
+#[derive(Clone)]
+pub struct Conversation {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    engine: Engine,
+    owner: Owner,
+    id: ConversationId,
+    local: Mutex<Local>,
+    scratch: Mutex<Scratch>,
+}
+
+/// What a handle remembers.
+struct Local {
+    branch: BranchName,
+    /// `None` until `set` is called: then what the path carries counts.
+    fragments: Option<Vec<Fragment>>,
+}
+
+impl Conversation {
+    pub(crate) fn new(
+        engine: Engine,
+        owner: Owner,
+        id: ConversationId,
+        branch: BranchName,
+    ) -> Self {
+        let local = Mutex::new(Local {
+            branch,
+            fragments: None,
+        });
+        let scratch = Mutex::new(Scratch::new());
+        Self {
+            inner: Arc::new(Inner {
+                engine,
+                owner,
+                id,
+                local,
+                scratch,
+            }),
+        }
+    }
+
+    /// The conversation's id.
+    #[must_use]
+    pub fn id(&self) -> &ConversationId {
+        &self.inner.id
+    }
+
+    /// Whose it is.
+    #[must_use]
+    pub fn owner(&self) -> &Owner {
+        &self.inner.owner
+    }
+
+    /// The branch this handle works on.
+    #[must_use]
+    pub fn branch(&self) -> BranchName {
+        self.local().branch.clone()
+    }
+
+    /// The engine it was opened from.
+    #[must_use]
+    pub fn engine(&self) -> &Engine {
+        &self.inner.engine
+    }
+
+    /// Replaces the handle's fragments: what the model is told before the history.
+    ///
+    /// They belong to the handle; each append also records the list on the path, so that a rewind
+    /// brings back what was said at the time. Fragments with `persist: false` are not recorded.
+    ///
+    /// # Errors
+    /// [`EngineError::NotData`] for a fragment that carries a message.
+    pub fn set(&self, fragments: impl IntoIterator<Item = Fragment>) -> Result<(), EngineError> {
+        let fragments: Vec<Fragment> = fragments.into_iter().collect();
+        check_data(&fragments)?;
+        self.local().fragments = Some(fragments);
+        Ok(())
+    }
+
+    /// Adds fragments behind those of the handle.
+    ///
+    /// # Errors
+    /// As [`Self::set`].
+    pub fn add(&self, fragments: impl IntoIterator<Item = Fragment>) -> Result<(), EngineError> {
+        let fragments: Vec<Fragment> = fragments.into_iter().collect();
+        check_data(&fragments)?;
+        self.local()
+            .fragments
+            .get_or_insert_default()
+            .extend(fragments);
+        Ok(())
+    }
+
+    /// Removes the handle's fragments with this id and says how many there were.
+    pub fn unset(&self, id: &str) -> usize {
+        let mut local = self.local();
+        let Some(fragments) = &mut local.fragments else {
+            return 0;
+        };
+        let before = fragments.len();
+        fragments.retain(|fragment| fragment.id.as_deref() != Some(id));
+        before - fragments.len()
+    }
+
+    /// The handle's fragments; empty until something is set.
+    #[must_use]
+    pub fn fragments(&self) -> Vec<Fragment> {
+        self.local().fragments.clone().unwrap_or_default()
+    }
+
+    /// The conversation's record: title, metadata, counts.
+    pub async fn record_of(&self) -> Result<Record, EngineError> {
+        Ok(self.store().conversation(self.owner(), self.id()).await?)
+    }
+
+    /// Changes the title; `None` removes it.
+    pub async fn set_title(&self, title: Option<&str>) -> Result<(), EngineError> {
+        let title = TitleChange::Set(title.map(str::to_owned));
+        let at = self.engine().now_ms();
+        self.update(ConversationUpdate {
+            title,
+            ..ConversationUpdate::at(at)
+        })
+        .await
+    }
+
+    /// Sets or, with `None`, removes one metadata entry; others stay.
+    pub async fn set_metadata(&self, key: &str, value: Option<Raw>) -> Result<(), EngineError> {
+        let metadata = MetadataChange::Merge([(key.to_owned(), value)].into());
+        let at = self.engine().now_ms();
+        self.update(ConversationUpdate {
+            metadata,
+            ..ConversationUpdate::at(at)
+        })
+        .await
+    }
+
+    async fn update(&self, update: ConversationUpdate) -> Result<(), EngineError> {
+        self.store()
+            .update_conversation(self.owner(), self.id(), update)
+            .await?;
+        Ok(())
+    }
+
+    pub(crate) fn store(&self) -> &dyn Store {
+        self.inner.engine.store().as_ref()
+    }
+
+    pub(crate) fn set_branch(&self, branch: BranchName) {
+        self.local().branch = branch;
+    }
+
+    /// Where this handle stands.
+    pub(crate) fn here(&self) -> At {
+        At::Branch(self.branch())
+    }
+
+    /// What is said before the history: the handle's fragments if any were set, else what the path
+    /// carries; imported leading messages in any case.
+    pub(crate) async fn instructions(&self, at: At) -> Result<Instructions, EngineError> {
+        let request = StateRequest {
+            prefix: "path/instructions/".to_owned(),
+            ..StateRequest::all(at)
+        };
+        let state = self.store().state(self.owner(), self.id(), request).await?;
+        let mut instructions = Instructions::read(&state)?;
+        if let Some(fragments) = self.local().fragments.clone() {
+            instructions.fragments = fragments;
+        }
+        Ok(instructions)
+    }
+
+    /// The state change that goes with every append of this handle.
+    pub(crate) fn fragment_change(&self) -> Result<Option<StateChange>, EngineError> {
+        self.local()
+            .fragments
+            .as_deref()
+            .map(record_fragments)
+            .transpose()
+    }
+
+    pub(crate) async fn path(&self, request: ReadRequest) -> Result<Path, EngineError> {
+        Path::load(self.store(), self.owner(), self.id(), request).await
+    }
+
+    /// Lends the memory of earlier compiles of this handle.
+    pub(crate) fn with_scratch<T>(&self, work: impl FnOnce(&mut Scratch) -> T) -> T {
+        // What a panic left half done in a memo is at worst missing from it.
+        work(
+            &mut self
+                .inner
+                .scratch
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner),
+        )
+    }
+
+    fn local(&self) -> MutexGuard<'_, Local> {
+        // A panic while the lock was held cannot leave a half-written value: each change is one
+        // assignment.
+        self.inner
+            .local
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl fmt::Debug for Conversation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Conversation")
+            .field("owner", self.owner())
+            .field("id", self.id())
+            .field("branch", &self.branch())
+            .finish_non_exhaustive()
+    }
+}
+
+/// `NotFound` for a message.
+pub(crate) fn no_message(id: &str) -> EngineError {
+    StoreError::not_found(contexture_store::Thing::Message, id).into()
+}

@@ -1,0 +1,120 @@
+//! The engine: a store, a clock, a source of ids and a catalogue, from which conversations open.
+
+use std::sync::Arc;
+
+use contexture_catalogue::Catalogue;
+use contexture_ir::{ConversationId, NodeId, Owner};
+use contexture_store::{
+    Conversation as Record, ConversationPage, ListConversations, MemoryStore, Store,
+};
+use contexture_store_sqlite::SqliteStore;
+
+use crate::environment::{Clock, IdSource, RandomIds, SystemClock};
+use crate::error::EngineError;
+use crate::open::Database;
+
+/// Opens and lists conversations. Cheap to clone; clones share everything.
+#[derive(Clone, Debug)]
+pub struct Engine {
+    store: Arc<dyn Store>,
+    clock: Arc<dyn Clock>,
+    ids: Arc<dyn IdSource>,
+    catalogue: Arc<Catalogue>,
+}
+
+impl Engine {
+    /// An engine over any store, with the machine's clock, random ids and the built-in catalogue.
+    #[must_use]
+    pub fn new(store: Arc<dyn Store>) -> Self {
+        Self {
+            store,
+            clock: Arc::new(SystemClock),
+            ids: Arc::new(RandomIds),
+            catalogue: Arc::new(Catalogue::builtin().clone()),
+        }
+    }
+
+    /// An engine over the database at an address: a path or `sqlite:<path>` (made if absent), or
+    /// `memory:`.
+    ///
+    /// # Errors
+    /// [`EngineError::UnsupportedDatabase`], or what the backend says of the file.
+    pub async fn open(address: &str) -> Result<Self, EngineError> {
+        Ok(match address.parse()? {
+            Database::Memory => Self::in_memory(),
+            Database::Sqlite(path) => Self::new(Arc::new(SqliteStore::open(path)?)),
+        })
+    }
+
+    /// An engine that forgets with the process.
+    #[must_use]
+    pub fn in_memory() -> Self {
+        Self::new(Arc::new(MemoryStore::default()))
+    }
+
+    /// The same engine with another clock.
+    #[must_use]
+    pub fn with_clock(mut self, clock: impl Clock + 'static) -> Self {
+        self.clock = Arc::new(clock);
+        self
+    }
+
+    /// The same engine with another source of ids.
+    #[must_use]
+    pub fn with_ids(mut self, ids: impl IdSource + 'static) -> Self {
+        self.ids = Arc::new(ids);
+        self
+    }
+
+    /// The same engine with another catalogue of models.
+    #[must_use]
+    pub fn with_catalogue(mut self, catalogue: Catalogue) -> Self {
+        self.catalogue = Arc::new(catalogue);
+        self
+    }
+
+    /// The owner's conversations, most recently updated first, a page at a time.
+    pub async fn conversations(
+        &self,
+        owner: &Owner,
+        list: ListConversations,
+    ) -> Result<ConversationPage, EngineError> {
+        Ok(self.store.conversations(owner, list).await?)
+    }
+
+    /// A conversation's record.
+    pub async fn record(&self, owner: &Owner, id: &ConversationId) -> Result<Record, EngineError> {
+        Ok(self.store.conversation(owner, id).await?)
+    }
+
+    /// Deletes a conversation and everything that hangs off it.
+    pub async fn delete(&self, owner: &Owner, id: &ConversationId) -> Result<(), EngineError> {
+        Ok(self.store.delete_conversation(owner, id).await?)
+    }
+
+    /// The store, for what the engine has no word for.
+    #[must_use]
+    pub fn store(&self) -> &Arc<dyn Store> {
+        &self.store
+    }
+
+    /// The catalogue of models.
+    #[must_use]
+    pub fn catalogue(&self) -> &Catalogue {
+        &self.catalogue
+    }
+
+    pub(crate) fn now_ms(&self) -> i64 {
+        self.clock.now_ms()
+    }
+
+    /// A key from which the ids of one operation derive.
+    pub(crate) fn fresh_key(&self) -> [u8; 16] {
+        self.ids.fresh()
+    }
+
+    /// The id of the `index`-th node of the operation with this key.
+    pub(crate) fn node_id(key: &[u8; 16], index: usize) -> NodeId {
+        NodeId::derive("node", &[key, &(index as u64).to_le_bytes()])
+    }
+}

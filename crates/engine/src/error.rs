@@ -1,0 +1,142 @@
+//! What can go wrong between a program and its conversations.
+
+use contexture_ir::{CodecError, FragmentError};
+use contexture_wire::{Format, WireError};
+
+/// Why an engine's operation failed. Nothing was stored unless the variant says otherwise.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum EngineError {
+    /// The store refused or failed.
+    #[error(transparent)]
+    Store(#[from] contexture_store::Error),
+    /// A name or id breaks its rule.
+    #[error(transparent)]
+    Name(#[from] contexture_ir::Error),
+    /// No backend for this address.
+    #[error("cannot open {address:?}: expected a path, `sqlite:<path>` or `memory:`")]
+    UnsupportedDatabase {
+        /// The address, without credentials.
+        address: String,
+    },
+    /// A fragment that carries data was given where a message belongs.
+    #[error("fragment `{name}` carries data, not a message: use `set` for it")]
+    NotAMessage {
+        /// The fragment's name.
+        name: String,
+    },
+    /// A fragment that carries a message was given where data belongs.
+    #[error("fragment `{name}` carries a message: push it to a draft")]
+    NotData {
+        /// The fragment's name.
+        name: String,
+    },
+    /// A fragment or its data cannot be stored or read back.
+    #[error(transparent)]
+    Fragment(#[from] FragmentError),
+    /// An application's message could not be encoded.
+    #[error("message fragment `{name}`")]
+    Codec {
+        /// The fragment's name.
+        name: String,
+        /// What its codec said.
+        #[source]
+        source: CodecError,
+    },
+    /// Messages that are not valid, or an answer that is not of its format.
+    #[error(transparent)]
+    Wire(#[from] WireError),
+    /// A stored item cannot be read; it was stored by something else or a newer version.
+    #[error("stored item {node}")]
+    StoredItem {
+        /// The node.
+        node: contexture_ir::NodeId,
+        /// What is wrong with it.
+        #[source]
+        source: contexture_ir::Error,
+    },
+    /// A stored state entry cannot be read.
+    #[error("stored state {key}: {why}")]
+    StoredState {
+        /// The entry.
+        key: String,
+        /// What is wrong with it.
+        why: String,
+    },
+    /// There is nothing to do it to.
+    #[error("cannot {what}: branch {branch} is empty")]
+    EmptyBranch {
+        /// The operation.
+        what: &'static str,
+        /// The branch.
+        branch: contexture_ir::BranchName,
+    },
+    /// An imported conversation exists and differs.
+    #[error("conversation {conversation} already exists")]
+    ConversationExists {
+        /// The conversation.
+        conversation: contexture_ir::ConversationId,
+    },
+    /// Fragments that cannot be rendered.
+    #[error(transparent)]
+    Render(#[from] contexture_render::RenderError),
+    /// The model is not in the catalogue.
+    #[error(transparent)]
+    Catalogue(#[from] contexture_catalogue::CatalogueError),
+    /// The compiler refused.
+    #[error(transparent)]
+    Refused(#[from] contexture_compile::Refusal),
+    /// The answer has no place in this format.
+    #[error("cannot record an answer in {format}: expected a provider's response body")]
+    NotAResponse {
+        /// The format.
+        format: Format,
+    },
+}
+
+impl EngineError {
+    /// A short stable word for programs.
+    #[must_use]
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Self::Store(error) => error.kind(),
+            Self::Name(_) => "bad_name",
+            Self::UnsupportedDatabase { .. } => "unsupported_database",
+            Self::NotAMessage { .. } => "not_a_message",
+            Self::NotData { .. } => "not_data",
+            Self::Fragment(_) => "bad_fragment",
+            Self::Codec { .. } => "codec",
+            Self::Wire(_) => "bad_document",
+            Self::StoredItem { .. } | Self::StoredState { .. } => "damaged",
+            Self::EmptyBranch { .. } => "empty_branch",
+            Self::ConversationExists { .. } => "already_exists",
+            Self::Render(_) => "cannot_render",
+            Self::Catalogue(_) => "unknown_model",
+            Self::Refused(refusal) => refusal.kind(),
+            Self::NotAResponse { .. } => "not_a_response",
+        }
+    }
+
+    /// Whether the same call, unchanged, may succeed later.
+    #[must_use]
+    pub fn is_retryable(&self) -> bool {
+        match self {
+            Self::Store(error) => error.is_retryable(),
+            Self::Name(_)
+            | Self::UnsupportedDatabase { .. }
+            | Self::NotAMessage { .. }
+            | Self::NotData { .. }
+            | Self::Fragment(_)
+            | Self::Codec { .. }
+            | Self::Wire(_)
+            | Self::StoredItem { .. }
+            | Self::StoredState { .. }
+            | Self::EmptyBranch { .. }
+            | Self::ConversationExists { .. }
+            | Self::Render(_)
+            | Self::Catalogue(_)
+            | Self::Refused(_)
+            | Self::NotAResponse { .. } => false,
+        }
+    }
+}

@@ -1,0 +1,147 @@
+//! A model's answer, stored.
+
+use contexture_ir::{BranchName, FinishReason, MessageId, NodeId, ResponseId, Usage, meaning_hash};
+use contexture_store::{
+    AppendAt, AppendRequest, At, NewItem, NodeKind, OnMoved, ReadRequest, StateChange, StateKey,
+    StatePatch,
+};
+use contexture_wire::{Kind, Loss, lift};
+
+use crate::call::CompiledCall;
+use crate::conversation::Conversation;
+use crate::engine::Engine;
+use crate::error::EngineError;
+use crate::path::message_of;
+
+/// The schema version of a stored plan.
+pub(crate) const PLAN_VERSION: u32 = 1;
+
+/// What became of a model's answer.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Recorded {
+    /// The head of the branch the answer is on.
+    pub head: Option<NodeId>,
+    /// That branch.
+    pub branch: BranchName,
+    /// Whether it is a branch of the answer's own, because somebody appended while the model was
+    /// thinking. Nothing that cost money is thrown away.
+    pub sibling: bool,
+    /// The nodes, in the order of the answer's items; empty if the answer had none.
+    pub nodes: Vec<NodeId>,
+    /// The message they belong to.
+    pub message: MessageId,
+    /// What the call used, as reported.
+    pub usage: Option<Usage>,
+    /// Why the answer ended.
+    pub finish: Option<FinishReason>,
+    /// What of the answer could not be kept.
+    pub losses: Vec<Loss>,
+}
+
+impl Conversation {
+    /// Stores a model's answer to a compiled call, together with the plan of that call: one
+    /// transaction. `response` is the provider's response body, in the format of the call.
+    ///
+    /// The answer goes behind the head the call was compiled against. If the branch has moved since,
+    /// it is kept on a branch of its own. Recording the same answer twice stores it once.
+    ///
+    /// # Errors
+    /// [`EngineError::Wire`] or [`EngineError::NotAResponse`] if `response` is no answer in that
+    /// format, or the store's.
+    pub async fn record(
+        &self,
+        call: &CompiledCall,
+        response: &str,
+    ) -> Result<Recorded, EngineError> {
+        let lifted = lift(call.format(), response)?;
+        if lifted.kind != Kind::Response {
+            return Err(EngineError::NotAResponse {
+                format: call.format(),
+            });
+        }
+        let base = call.base.map(|node| node.to_string()).unwrap_or_default();
+        let key = NodeId::derive("response", &[base.as_bytes(), response.as_bytes()]);
+        let id = ResponseId::from_bytes(*key.as_bytes());
+        let message = self.answering_message(call.base, key).await?;
+        let now = self.engine().now_ms();
+        let items = lifted
+            .transcript
+            .items
+            .iter()
+            .enumerate()
+            .map(|(index, item)| NewItem {
+                message_id: Some(message.clone()),
+                response: Some(id),
+                origin: contexture_ir::Origin::Model,
+                meaning_hash: meaning_hash(item),
+                ..NewItem::new(
+                    Engine::node_id(key.as_bytes(), index),
+                    item,
+                    item.to_json(),
+                    now,
+                )
+            });
+        let items: Vec<NewItem> = items.collect();
+        let info = lifted.transcript.response.unwrap_or_default();
+        let mut recorded = Recorded {
+            head: call.base,
+            branch: call.branch.clone(),
+            sibling: false,
+            nodes: Vec::new(),
+            message,
+            usage: info.usage,
+            finish: info.finish,
+            losses: lifted.losses,
+        };
+        if items.is_empty() {
+            return Ok(recorded);
+        }
+        let at = AppendAt::Head {
+            branch: call.branch.clone(),
+            head: call.base,
+        };
+        let mut request = AppendRequest::new(at, items, now);
+        request.on_moved = OnMoved::Sibling;
+        request.patch = self.answer_patch(call)?;
+        let appended = self
+            .store()
+            .append(self.owner(), self.id(), request)
+            .await?;
+        recorded.head = appended.head;
+        recorded.sibling = appended.sibling;
+        recorded.nodes = appended.nodes;
+        recorded.branch = appended.branch.unwrap_or(recorded.branch);
+        Ok(recorded)
+    }
+
+    fn answer_patch(&self, call: &CompiledCall) -> Result<StatePatch, EngineError> {
+        let plan = serde_json::to_vec(&call.plan).map_err(|error| EngineError::StoredState {
+            key: call.plan_key.clone(),
+            why: error.to_string(),
+        })?;
+        let put = StateChange::put(StateKey::new(&call.plan_key)?, PLAN_VERSION, plan);
+        let changes = self.fragment_change()?.into_iter().chain([put]).collect();
+        Ok(StatePatch { changes, from: 0 })
+    }
+
+    /// The message an answer belongs to: an agent's turn goes on after its tools' outputs, anything
+    /// else begins a message.
+    async fn answering_message(
+        &self,
+        base: Option<NodeId>,
+        key: NodeId,
+    ) -> Result<MessageId, EngineError> {
+        if let Some(base) = base {
+            let path = self.path(ReadRequest::last(At::Node(base), 1)).await?;
+            let last = path
+                .nodes
+                .first()
+                .filter(|node| node.kind == NodeKind::FunctionCallOutput);
+            if let Some(node) = last {
+                return message_of(node);
+            }
+        }
+        let id = NodeId::derive("message", &[key.as_bytes()]);
+        Ok(MessageId::new(id.to_string())?)
+    }
+}

@@ -1,0 +1,162 @@
+//! Resolving: the system prompt and the messages, as an AI SDK program takes them.
+
+use std::collections::BTreeMap;
+
+use contexture_ir::{NodeId, UiMessage};
+use contexture_render::{RenderError, Renderer};
+use contexture_store::{NodeKind, ReadRequest};
+use contexture_wire::ui::{FoldAudience, FoldItem, FoldOptions, fold, validate};
+
+use crate::conversation::Conversation;
+use crate::draft::Draft;
+use crate::error::EngineError;
+use crate::instructions::Instructions;
+use crate::path::Path;
+use crate::save::Staged;
+
+/// What a model sees, as text and messages.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Resolved {
+    /// The fragments, rendered; preceded by the leading messages of an imported history.
+    pub system_prompt: String,
+    /// The messages, validated.
+    pub messages: Vec<UiMessage>,
+}
+
+/// For whom messages are shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum For {
+    /// A model: what the host added for it is there, what only people see is not.
+    Model,
+    /// A person.
+    User,
+}
+
+impl Conversation {
+    /// The system prompt and the stored messages.
+    ///
+    /// # Errors
+    /// The renderer's, a validation error (something invalid was stored by other means), or the
+    /// store's.
+    pub async fn resolve(&self, renderer: &dyn Renderer) -> Result<Resolved, EngineError> {
+        let path = self.path(ReadRequest::whole(self.here())).await?;
+        let instructions = self.instructions(self.here()).await?;
+        let messages = checked(folded(&path, For::Model))?;
+        Ok(Resolved {
+            system_prompt: system_prompt(&instructions, renderer)?,
+            messages,
+        })
+    }
+
+    /// The stored messages of this branch.
+    pub async fn messages(&self, audience: For) -> Result<Vec<UiMessage>, EngineError> {
+        let path = self.path(ReadRequest::whole(self.here())).await?;
+        Ok(folded(&path, audience))
+    }
+}
+
+impl Draft {
+    /// The system prompt and the messages, as they would be after a commit. A staged message with the
+    /// id of a stored one stands in its place, one without parts is left out. Ids are assigned at
+    /// commit: until then a new message's id is empty.
+    ///
+    /// # Errors
+    /// As [`Conversation::resolve`], and for what is staged as [`Draft::commit`].
+    pub async fn resolve(&self, renderer: &dyn Renderer) -> Result<Resolved, EngineError> {
+        let chat = self.chat();
+        let path = chat.path(ReadRequest::whole(chat.here())).await?;
+        let instructions = chat.instructions(chat.here()).await?;
+        let mut messages = folded(&path, For::Model);
+        let mut staged = self.staged(|_| true)?;
+        chat.replace_last_assistant(&mut staged).await?;
+        for staged in staged {
+            if let Staged::Message(message) = staged {
+                put(&mut messages, message);
+            }
+        }
+        Ok(Resolved {
+            system_prompt: system_prompt(&instructions, renderer)?,
+            messages: checked(messages)?,
+        })
+    }
+}
+
+/// Replaces the message of the same id in place, or adds it at the end.
+fn put(messages: &mut Vec<UiMessage>, message: UiMessage) {
+    if message.parts.is_empty() {
+        return;
+    }
+    let known = messages
+        .iter_mut()
+        .find(|known| !message.id.is_empty() && known.id == message.id);
+    match known {
+        Some(known) => *known = message,
+        None => messages.push(message),
+    }
+}
+
+fn checked(messages: Vec<UiMessage>) -> Result<Vec<UiMessage>, EngineError> {
+    if messages.is_empty() {
+        Ok(messages)
+    } else {
+        Ok(validate(&messages)?)
+    }
+}
+
+/// The messages of a path.
+pub(crate) fn folded(path: &Path, audience: For) -> Vec<UiMessage> {
+    let ids: Vec<String> = path
+        .nodes
+        .iter()
+        .map(|node| node.message().to_string())
+        .collect();
+    let place: BTreeMap<NodeId, usize> = path
+        .nodes
+        .iter()
+        .enumerate()
+        .filter(|(_, node)| node.kind == NodeKind::FunctionCall)
+        .map(|(at, node)| (node.id, at))
+        .collect();
+    let items: Vec<FoldItem<'_>> = path
+        .nodes
+        .iter()
+        .zip(&path.items)
+        .zip(&ids)
+        .map(|((node, item), id)| FoldItem {
+            item,
+            message_id: Some(id),
+            response: node.response,
+            answers: node.answers.and_then(|call| place.get(&call).copied()),
+            audience: node.audience,
+        })
+        .collect();
+    let audience = match audience {
+        For::Model => FoldAudience::Model,
+        For::User => FoldAudience::User,
+    };
+    fold(
+        &items,
+        &FoldOptions {
+            audience,
+            ..FoldOptions::default()
+        },
+    )
+}
+
+/// Leading messages' texts, then the rendered fragments, a blank line between.
+pub(crate) fn system_prompt(
+    instructions: &Instructions,
+    renderer: &dyn Renderer,
+) -> Result<String, RenderError> {
+    let mut texts: Vec<String> = instructions
+        .messages
+        .iter()
+        .map(|message| contexture_ir::Item::from(message.clone()).text())
+        .filter(|text| !text.is_empty())
+        .collect();
+    let rendered = renderer.render(&instructions.fragments)?;
+    if !rendered.is_empty() {
+        texts.push(rendered);
+    }
+    Ok(texts.join("\n\n"))
+}

@@ -1,0 +1,450 @@
+//! Storing messages: what is new, what is the same, what was edited.
+//!
+//! The rules: a message id that is on the branch with the same content is left alone; one whose
+//! content only grew at the end of the branch gets its new items; one that changed opens a branch
+//! before it, takes a new id there, and whatever was staged behind it follows it, stored messages as
+//! copies. One transaction in every case.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use contexture_ir::{
+    BranchName, Item, MessageId, NodeId, UiMessage, UiRole, canonical_json, meaning_hash, text_part,
+};
+use contexture_store::{
+    Activation, AppendAt, AppendRequest, Appended, BranchLabel, NewBranch, NewItem, Node,
+    ReadRequest, StatePatch,
+};
+use contexture_wire::ui::{FoldAudience, FoldItem, FoldOptions, fold, lift_message, validate};
+
+use crate::conversation::Conversation;
+use crate::engine::Engine;
+use crate::error::EngineError;
+use crate::path::{message_of, parse};
+
+/// How far back an output looks for the call it answers.
+const ANSWER_WINDOW: u64 = 512;
+
+/// Something about to be stored.
+#[derive(Clone, Debug)]
+pub(crate) enum Staged {
+    Message(UiMessage),
+    Item(Item),
+    LastAssistant(String),
+}
+
+/// What a commit stored.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Committed {
+    /// The head of the branch now; `None` only if it is empty and nothing was stored.
+    pub head: Option<NodeId>,
+    /// The branch the messages are on.
+    pub branch: BranchName,
+    /// Whether that branch was opened by this commit, because a stored message was edited.
+    pub opened: bool,
+    /// The ids of the messages in the order they were staged, new ids for edited ones.
+    pub messages: Vec<MessageId>,
+    /// The nodes stored, in order.
+    pub nodes: Vec<NodeId>,
+}
+
+/// One staged entry beside what the branch knows of it.
+struct Entry {
+    id: MessageId,
+    items: Vec<Item>,
+    stored: Vec<Arc<Node>>,
+    verdict: Verdict,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Verdict {
+    New,
+    Same,
+    /// The branch ends with this message and has its first so many items.
+    Grown(usize),
+    Changed,
+}
+
+impl Conversation {
+    /// Puts a staged "last assistant message" in its place: the newest staged assistant message, else
+    /// the newest stored one, else a message of its own.
+    pub(crate) async fn replace_last_assistant(
+        &self,
+        staged: &mut Vec<Staged>,
+    ) -> Result<(), EngineError> {
+        let mut index = 0;
+        while let Some(entry) = staged.get(index) {
+            let Staged::LastAssistant(text) = entry else {
+                index += 1;
+                continue;
+            };
+            let parts = vec![text_part(text)];
+            let earlier = staged.iter().take(index).rposition(|entry| {
+                matches!(entry, Staged::Message(message) if message.role == UiRole::Assistant)
+            });
+            if let Some(Staged::Message(message)) = earlier.and_then(|at| staged.get_mut(at)) {
+                message.parts = parts;
+                staged.remove(index);
+                continue;
+            }
+            let id = self.last_assistant_id().await?.unwrap_or_default();
+            let role = UiRole::Assistant;
+            if let Some(slot) = staged.get_mut(index) {
+                *slot = Staged::Message(UiMessage {
+                    id,
+                    role,
+                    metadata: None,
+                    parts,
+                });
+            }
+            index += 1;
+        }
+        Ok(())
+    }
+
+    /// The id of the newest assistant message on this branch.
+    async fn last_assistant_id(&self) -> Result<Option<String>, EngineError> {
+        let mut at = self.here();
+        loop {
+            let path = self.path(ReadRequest::last(at, ANSWER_WINDOW)).await?;
+            let found = path
+                .nodes
+                .iter()
+                .zip(&path.items)
+                .rev()
+                .find(|(_, item)| item.is_model_output());
+            if let Some((node, _)) = found {
+                return Ok(Some(node.message().to_string()));
+            }
+            match path.nodes.first().and_then(|node| node.parent) {
+                Some(parent) => at = contexture_store::At::Node(parent),
+                None => return Ok(None),
+            }
+        }
+    }
+
+    pub(crate) async fn store_staged(
+        &self,
+        key: &[u8; 16],
+        staged: Vec<Staged>,
+        based_on: Option<Option<NodeId>>,
+    ) -> Result<Committed, EngineError> {
+        let head = self.head().await?;
+        let mut entries = Vec::new();
+        for (index, staged) in staged.into_iter().enumerate() {
+            entries.push(self.entry(key, index, staged, head).await?);
+        }
+        let edited = entries
+            .iter()
+            .position(|entry| entry.verdict == Verdict::Changed);
+        let messages = rename(key, &mut entries, edited);
+        let items = self.new_items(key, &entries, edited).await?;
+        if items.is_empty() {
+            let branch = self.branch();
+            return Ok(Committed {
+                head,
+                branch,
+                opened: false,
+                messages,
+                nodes: Vec::new(),
+            });
+        }
+        let at = self.place(&entries, edited, based_on);
+        let appended = self.append(at, items).await?;
+        self.committed(appended, messages, edited.is_some())
+    }
+
+    /// Appends items with the handle's fragments as state.
+    pub(crate) async fn append(
+        &self,
+        at: AppendAt,
+        items: Vec<NewItem>,
+    ) -> Result<Appended, EngineError> {
+        let mut request = AppendRequest::new(at, items, self.engine().now_ms());
+        request.patch = StatePatch {
+            changes: self.fragment_change()?.into_iter().collect(),
+            from: 0,
+        };
+        Ok(self
+            .store()
+            .append(self.owner(), self.id(), request)
+            .await?)
+    }
+
+    fn committed(
+        &self,
+        appended: Appended,
+        messages: Vec<MessageId>,
+        opened: bool,
+    ) -> Result<Committed, EngineError> {
+        let branch = appended.branch.unwrap_or_else(|| self.branch());
+        if opened {
+            self.set_branch(branch.clone());
+        }
+        Ok(Committed {
+            head: appended.head,
+            branch,
+            opened,
+            messages,
+            nodes: appended.nodes,
+        })
+    }
+
+    async fn entry(
+        &self,
+        key: &[u8; 16],
+        index: usize,
+        staged: Staged,
+        head: Option<NodeId>,
+    ) -> Result<Entry, EngineError> {
+        let message = match staged {
+            Staged::Message(message) => message,
+            Staged::LastAssistant(text) => UiMessage::text(UiRole::Assistant, &text),
+            Staged::Item(item) => {
+                let (id, verdict) = (fresh_id(key, index)?, Verdict::New);
+                return Ok(Entry {
+                    id,
+                    items: vec![item],
+                    stored: Vec::new(),
+                    verdict,
+                });
+            }
+        };
+        // A message without parts may stand for one that is to come; it is not worth storing.
+        let message = validate(std::slice::from_ref(&message))?
+            .pop()
+            .unwrap_or(message);
+        let known = !message.id.is_empty();
+        let id = if known {
+            MessageId::new(&message.id)?
+        } else {
+            fresh_id(key, index)?
+        };
+        let stored = if known {
+            self.nodes_here(&id).await?
+        } else {
+            Vec::new()
+        };
+        let lifted = lift_message(&message);
+        let verdict = judge(&message, &lifted.items, &stored, head)?;
+        Ok(Entry {
+            id,
+            items: lifted.items,
+            stored,
+            verdict,
+        })
+    }
+
+    /// Where the items go.
+    fn place(
+        &self,
+        entries: &[Entry],
+        edited: Option<usize>,
+        based_on: Option<Option<NodeId>>,
+    ) -> AppendAt {
+        let branch = self.branch();
+        if let Some(entry) = edited.and_then(|index| entries.get(index)) {
+            let base = entry.stored.first().and_then(|node| node.parent);
+            let (label, activate) = (BranchLabel::After(branch), Activation::Activate);
+            return AppendAt::New(NewBranch {
+                base,
+                label,
+                activate,
+            });
+        }
+        let answer = entries
+            .iter()
+            .any(|entry| entry.items.iter().any(Item::is_model_output));
+        match based_on {
+            Some(head) if answer => AppendAt::Head { branch, head },
+            _ => AppendAt::Tip { branch },
+        }
+    }
+
+    async fn new_items(
+        &self,
+        key: &[u8; 16],
+        entries: &[Entry],
+        edited: Option<usize>,
+    ) -> Result<Vec<NewItem>, EngineError> {
+        let now = self.engine().now_ms();
+        let mut new: Vec<NewItem> = Vec::new();
+        let mut calls = OpenCalls::default();
+        for (index, entry) in entries.iter().enumerate() {
+            let behind_edit = edited.is_some_and(|edited| index > edited);
+            let skip = match entry.verdict {
+                Verdict::Same if !behind_edit => continue,
+                Verdict::Grown(kept) if !behind_edit => kept,
+                _ => 0,
+            };
+            let copied = |at: usize| {
+                let same =
+                    behind_edit && matches!(entry.verdict, Verdict::Same | Verdict::Grown(_));
+                entry.stored.get(at).filter(|_| same).map(|node| node.id)
+            };
+            for (at, item) in entry.items.iter().enumerate().skip(skip) {
+                let id = Engine::node_id(key, new.len());
+                let answers = match item {
+                    Item::FunctionCallOutput(output) => {
+                        calls.look_back(self, edited.is_none()).await?;
+                        calls.answer(&output.call_id)
+                    }
+                    _ => None,
+                };
+                let message = answers.as_ref().and_then(|call| call.message.clone());
+                let message = message.filter(|_| entry.items.len() == 1 && entry.stored.is_empty());
+                let message = message.unwrap_or_else(|| entry.id.clone());
+                if let Item::FunctionCall(call) = item {
+                    calls.open(
+                        &call.call_id,
+                        Call {
+                            node: id,
+                            message: Some(message.clone()),
+                        },
+                    );
+                }
+                new.push(NewItem {
+                    answers: answers.map(|call| call.node),
+                    message_id: Some(message),
+                    copied_from: copied(at),
+                    meaning_hash: meaning_hash(item),
+                    ..NewItem::new(id, item, item.to_json(), now)
+                });
+            }
+        }
+        Ok(new)
+    }
+}
+
+/// Calls that wait for their outputs, by call id.
+#[derive(Default)]
+struct OpenCalls {
+    open: BTreeMap<String, Vec<Call>>,
+    looked: bool,
+}
+
+#[derive(Clone)]
+struct Call {
+    node: NodeId,
+    message: Option<MessageId>,
+}
+
+impl OpenCalls {
+    fn open(&mut self, call_id: &str, call: Call) {
+        self.open.entry(call_id.to_owned()).or_default().push(call);
+    }
+
+    fn answer(&mut self, call_id: &str) -> Option<Call> {
+        self.open.get_mut(call_id)?.pop()
+    }
+
+    /// Reads the end of the branch once, for outputs of calls that are stored already.
+    async fn look_back(&mut self, chat: &Conversation, wanted: bool) -> Result<(), EngineError> {
+        if std::mem::replace(&mut self.looked, true) || !wanted {
+            return Ok(());
+        }
+        let path = chat
+            .path(ReadRequest::last(chat.here(), ANSWER_WINDOW))
+            .await?;
+        let mut stored: BTreeMap<String, Vec<Call>> = BTreeMap::new();
+        for (node, item) in path.nodes.iter().zip(&path.items) {
+            match item.as_ref() {
+                Item::FunctionCall(call) => {
+                    let message = Some(message_of(node)?);
+                    stored.entry(call.call_id.clone()).or_default().push(Call {
+                        node: node.id,
+                        message,
+                    });
+                }
+                Item::FunctionCallOutput(output) => {
+                    stored.get_mut(&output.call_id).map(Vec::pop);
+                }
+                _ => {}
+            }
+        }
+        // What this append opened itself is nearer.
+        for (call_id, calls) in stored {
+            self.open.entry(call_id).or_default().splice(0..0, calls);
+        }
+        Ok(())
+    }
+}
+
+/// Gives edited messages new ids and lists all ids in order.
+fn rename(key: &[u8; 16], entries: &mut [Entry], edited: Option<usize>) -> Vec<MessageId> {
+    for (index, entry) in entries.iter_mut().enumerate() {
+        let moved = edited.is_some_and(|edited| index >= edited);
+        if moved
+            && entry.verdict == Verdict::Changed
+            && let Ok(id) = fresh_id(key, index)
+        {
+            entry.id = id;
+        }
+    }
+    entries.iter().map(|entry| entry.id.clone()).collect()
+}
+
+fn fresh_id(key: &[u8; 16], index: usize) -> Result<MessageId, EngineError> {
+    let id = NodeId::derive("message", &[key, &(index as u64).to_le_bytes()]);
+    Ok(MessageId::new(id.to_string())?)
+}
+
+fn judge(
+    message: &UiMessage,
+    items: &[Item],
+    stored: &[Arc<Node>],
+    head: Option<NodeId>,
+) -> Result<Verdict, EngineError> {
+    if stored.is_empty() {
+        return Ok(Verdict::New);
+    }
+    let known: Vec<Arc<Item>> = stored
+        .iter()
+        .map(|node| parse(node))
+        .collect::<Result<_, _>>()?;
+    let fold_items: Vec<FoldItem<'_>> = known
+        .iter()
+        .map(|item| FoldItem {
+            message_id: Some(message.id.as_str()),
+            ..FoldItem::new(item)
+        })
+        .collect();
+    let options = FoldOptions {
+        audience: FoldAudience::Everyone,
+        include_system: true,
+        ..FoldOptions::default()
+    };
+    let folded = fold(&fold_items, &options);
+    if let [one] = folded.as_slice()
+        && same_text(one, message)
+    {
+        return Ok(Verdict::Same);
+    }
+    let at_head = stored.last().map(|node| node.id) == head;
+    let prefix = known.len() < items.len()
+        && known
+            .iter()
+            .zip(items)
+            .all(|(known, item)| same_item(known, item));
+    Ok(if at_head && prefix {
+        Verdict::Grown(known.len())
+    } else {
+        Verdict::Changed
+    })
+}
+
+fn same_text(a: &UiMessage, b: &UiMessage) -> bool {
+    let text = |message: &UiMessage| {
+        serde_json::to_string(message)
+            .ok()
+            .and_then(|json| canonical_json(&json))
+    };
+    text(a).is_some_and(|a| text(b).is_some_and(|b| a == b))
+}
+
+fn same_item(a: &Item, b: &Item) -> bool {
+    match (meaning_hash(a), meaning_hash(b)) {
+        (Some(a), Some(b)) => a == b,
+        _ => canonical_json(&a.to_json()) == canonical_json(&b.to_json()),
+    }
+}

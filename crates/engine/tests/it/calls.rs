@@ -1,0 +1,97 @@
+//! Compiling a conversation and recording the answer.
+
+use contexture_compile::Target;
+use contexture_ir::{hint, user};
+use serde_json::{Value, json};
+
+use crate::support::{branches, chat, texts};
+
+fn target() -> Target {
+    Target::anthropic("claude-sonnet-4-5").window(50_000)
+}
+
+fn answer(text: &str) -> String {
+    json!({
+        "id": "msg_1", "type": "message", "role": "assistant", "model": "claude-sonnet-4-5",
+        "content": [{"type": "text", "text": text}],
+        "stop_reason": "end_turn", "stop_sequence": null,
+        "usage": {"input_tokens": 12, "output_tokens": 3},
+    })
+    .to_string()
+}
+
+#[tokio::test]
+async fn an_answer_is_stored_with_the_plan_of_its_call() {
+    let chat = chat().await;
+    chat.set([hint("Be brief.")]).unwrap();
+    chat.save([user("hello")]).await.unwrap();
+    let call = chat.compile(&target()).await.unwrap();
+    let payload: Value = serde_json::from_str(&call.payload.to_json()).unwrap();
+    assert_eq!(payload["system"][0]["text"], "<hint>Be brief.</hint>");
+    assert_eq!(payload["messages"][0]["content"][0]["text"], "hello");
+
+    let recorded = chat.record(&call, &answer("hi")).await.unwrap();
+    assert_eq!((recorded.sibling, recorded.nodes.len()), (false, 1));
+    assert_eq!(recorded.usage.unwrap().input_tokens, Some(12));
+    assert_eq!(texts(&chat).await, ["hello", "hi"]);
+
+    // Twice is once.
+    let again = chat.record(&call, &answer("hi")).await.unwrap();
+    assert_eq!(again.nodes, recorded.nodes);
+    assert_eq!(texts(&chat).await, ["hello", "hi"]);
+
+    // The next call goes on in the same epoch: the plan came back with the head.
+    chat.save([user("more")]).await.unwrap();
+    let next = chat.compile(&target()).await.unwrap();
+    assert_eq!(next.report.epoch.number, call.report.epoch.number);
+}
+
+#[tokio::test]
+async fn a_late_answer_is_kept_on_a_branch_of_its_own() {
+    let chat = chat().await;
+    chat.save([user("hello")]).await.unwrap();
+    let call = chat.compile(&target()).await.unwrap();
+    chat.save([user("wait")]).await.unwrap();
+    let recorded = chat.record(&call, &answer("hi")).await.unwrap();
+    assert!(recorded.sibling);
+    assert_eq!(recorded.branch.as_str(), "main-v2");
+    assert_eq!(texts(&chat).await, ["hello", "wait"]);
+    assert_eq!(branches(&chat).await, ["main 2 *", "main-v2 2"]);
+}
+
+#[tokio::test]
+async fn what_is_no_answer_is_refused() {
+    let chat = chat().await;
+    chat.save([user("hello")]).await.unwrap();
+    let call = chat.compile(&target()).await.unwrap();
+    let request = call.payload.to_json();
+    assert_eq!(
+        chat.record(&call, &request).await.unwrap_err().kind(),
+        "not_a_response"
+    );
+    assert_eq!(
+        chat.record(&call, "{").await.unwrap_err().kind(),
+        "bad_document"
+    );
+    assert_eq!(texts(&chat).await, ["hello"]);
+}
+
+#[tokio::test]
+async fn what_cannot_be_compiled_is_refused() {
+    let chat = chat().await;
+    assert_eq!(
+        chat.compile(&target()).await.unwrap_err().kind(),
+        "nothing_to_say"
+    );
+    chat.save([user("word ".repeat(9_000).as_str())])
+        .await
+        .unwrap();
+    let small = target().window(4_000);
+    assert_eq!(
+        chat.compile(&small).await.unwrap_err().kind(),
+        "does_not_fit"
+    );
+    let unknown = Target::anthropic("claude-sonet-4-5");
+    let error = chat.compile(&unknown).await.unwrap_err();
+    assert!(error.to_string().contains("claude-sonnet-4-5"), "{error}");
+}

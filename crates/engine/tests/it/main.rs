@@ -1,0 +1,12 @@
+//! Conversations, drafts, branches, answers: what a program sees of the engine.
+
+#![expect(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "a failed unwrap is the failed test"
+)]
+
+mod calls;
+mod drafts;
+mod support;
+mod tree;
