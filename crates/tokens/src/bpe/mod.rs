@@ -8,6 +8,7 @@
 //! authors' article "So many tokens, so little time". Not here: splitting text into pieces (see [`crate::split`]).
 
 mod packed;
+mod steps;
 mod table;
 mod trie;
 mod vocabulary;

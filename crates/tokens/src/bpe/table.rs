@@ -18,8 +18,13 @@ impl Table {
 
     /// Makes an empty table that will hold `capacity` entries at most half full.
     pub(crate) fn with_capacity(capacity: usize) -> Self {
+        Self::with_slots(size(capacity))
+    }
+
+    /// Makes an empty table of so many slots, which holds as many entries, the more slowly the fuller it is.
+    pub(crate) fn with_slots(slots: usize) -> Self {
         Self {
-            slots: vec![Self::EMPTY; size(capacity)],
+            slots: vec![Self::EMPTY; slots.max(8)],
         }
     }
 

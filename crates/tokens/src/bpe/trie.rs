@@ -2,8 +2,9 @@
 //!
 //! Children live in one hash table keyed by (node, byte). The node at which a token ends has the token's number, so a
 //! step takes one look-up; plain arrays over the first two bytes and over three-byte characters save the first
-//! steps. Not here: which of several matching tokens an encoding chooses.
+//! steps, and text in such characters goes by whole characters ([`Steps`]). Not here: which of several matching tokens an encoding chooses.
 
+use super::steps::Steps;
 use super::table::Table;
 
 /// Stands for "no token" and "no node".
@@ -31,13 +32,15 @@ pub(crate) struct Trie {
     pairs: Vec<u32>,
     /// The token of each three-byte character that is one.
     chars: Vec<u32>,
+    steps: Steps,
 }
 
 impl TrieBuilder {
     /// Makes a tree with a root, which takes up to `nodes` nodes more.
     pub(crate) fn with_capacity(nodes: usize) -> Self {
         let mut builder = Self {
-            children: Table::with_capacity(nodes),
+            // The bound is generous, and this table is soon replaced.
+            children: Table::with_slots(nodes + 1),
             ways: Vec::with_capacity(nodes + 1),
             tokens: Vec::with_capacity(nodes + 1),
         };
@@ -72,8 +75,13 @@ impl TrieBuilder {
         shorter
     }
 
-    /// Closes the tree over `count` tokens and gives the nodes of tokens the tokens' numbers.
-    pub(crate) fn finish(self, count: u32) -> Trie {
+    /// Closes the tree over `count` tokens, whose bytes are `words` in order, and gives the nodes of tokens the tokens'
+    /// numbers.
+    pub(crate) fn finish<'w>(
+        self,
+        count: u32,
+        words: impl Iterator<Item = &'w [u8]> + Clone,
+    ) -> Trie {
         let mut children = Table::with_capacity(self.ways.len());
         let mut names: Vec<u32> = Vec::with_capacity(self.ways.len());
         let mut next = count;
@@ -91,7 +99,13 @@ impl TrieBuilder {
             }
         }
         // The root is the first node without a token.
-        Trie::new(children, count)
+        let steps = words
+            .clone()
+            .filter(|word| character(word).is_some())
+            .map(|word| word.len() / 3 - 1)
+            .sum();
+        let steps = Steps::with_capacity(steps, next as usize);
+        Trie::new(children, count, steps).with_steps(words)
     }
 
     fn child(&mut self, node: u32, byte: u8) -> u32 {
@@ -107,7 +121,7 @@ impl TrieBuilder {
 }
 
 impl Trie {
-    fn new(children: Table, count: u32) -> Self {
+    fn new(children: Table, count: u32, steps: Steps) -> Self {
         let child = |node: u32, byte: u8| children.get(key(node, byte));
         let bytes = || 0..=u8::MAX;
         let singles: Vec<u32> = bytes()
@@ -137,23 +151,47 @@ impl Trie {
             singles,
             pairs,
             chars,
+            steps,
         }
+    }
+
+    /// Fills the table of steps by whole characters.
+    fn with_steps<'w>(mut self, words: impl Iterator<Item = &'w [u8]>) -> Self {
+        for word in words {
+            let Some((first, mut rest)) = character(word) else {
+                continue;
+            };
+            let Some(mut node) = self.chars.get(first).copied().filter(|&node| node != NONE) else {
+                continue;
+            };
+            while !rest.is_empty() {
+                let step = character(rest).and_then(|(character, after)| {
+                    let whole = rest.len() - after.len();
+                    let next = rest
+                        .iter()
+                        .take(whole)
+                        .try_fold(node, |node, &byte| self.children.get(key(node, byte)))?;
+                    Some((character, after, next))
+                });
+                let Some((character, after, next)) = step else {
+                    self.steps.open(node);
+                    break;
+                };
+                self.steps.insert(node, character, next);
+                (node, rest) = (next, after);
+            }
+        }
+        self
     }
 
     /// The longest token that `bytes` begin with, [`NONE`] if they begin with none (which is when they are empty,
     /// every byte being a token).
     #[inline]
     pub(crate) fn longest(&self, bytes: &[u8]) -> u32 {
-        if let [
-            lead @ 0xe0..=0xef,
-            middle @ 0x80..=0xbf,
-            last @ 0x80..=0xbf,
-            rest @ ..,
-        ] = bytes
-        {
-            let token = self.chars.get(three(*lead, *middle, *last)).copied();
+        if let Some((character, rest)) = character(bytes) {
+            let token = self.chars.get(character).copied();
             if let Some(token) = token.filter(|&token| token != NONE) {
-                return self.walk(token, token, rest);
+                return self.stride(token, rest);
             }
         }
         match bytes {
@@ -166,6 +204,26 @@ impl Trie {
                     Some(&node) if node < self.count => self.walk(node, node, rest),
                     Some(&node) => self.walk(node, best, rest),
                 }
+            }
+        }
+    }
+
+    /// The longest token on the way down from a token that is one character, by whole characters.
+    #[inline]
+    fn stride(&self, token: u32, mut rest: &[u8]) -> u32 {
+        let (mut node, mut best) = (token, token);
+        loop {
+            if self.steps.is_open(node) {
+                return self.walk(node, best, rest);
+            }
+            let step = character(rest)
+                .and_then(|(character, after)| Some((self.steps.get(node, character)?, after)));
+            let Some((next, after)) = step else {
+                return best;
+            };
+            (node, rest) = (next, after);
+            if node < self.count {
+                best = node;
             }
         }
     }
@@ -200,6 +258,20 @@ fn key(node: u32, byte: u8) -> u32 {
 #[inline]
 fn two(first: u8, second: u8) -> usize {
     usize::from(first) << 8 | usize::from(second)
+}
+
+/// Takes a three-byte character off the front, as its code point.
+#[inline]
+fn character(bytes: &[u8]) -> Option<(usize, &[u8])> {
+    match bytes {
+        [
+            lead @ 0xe0..=0xef,
+            middle @ 0x80..=0xbf,
+            last @ 0x80..=0xbf,
+            rest @ ..,
+        ] => Some((three(*lead, *middle, *last), rest)),
+        _ => None,
+    }
 }
 
 /// The code point of a three-byte character.

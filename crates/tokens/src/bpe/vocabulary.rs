@@ -21,23 +21,37 @@ pub(crate) struct Vocabulary {
     longest: usize,
 }
 
-/// What there is to know about one token, in one place because it is asked together.
+/// What there is to know about one token, in sixteen bytes because it is asked together.
 #[derive(Debug, Clone, Copy)]
 struct Entry {
     /// Where the token begins in the bytes of all tokens.
     start: u32,
-    length: u32,
-    /// The longest token that is a proper prefix of this one, or [`NONE`].
-    shorter: u32,
+    /// The token's length in bytes, and above [`Entry::LENGTH_BITS`] the longest token that is a proper prefix of
+    /// it, plus one; 0 if there is none.
+    length_and_shorter: u32,
     /// The two parts of a merged token; a byte's parts are itself.
     left: u32,
     right: u32,
 }
 
 impl Entry {
+    /// Lengths are at most 1,024, token numbers have 20 bits.
+    const LENGTH_BITS: u32 = 11;
+
     #[inline]
     fn parts(&self) -> (u32, u32) {
         (self.left, self.right)
+    }
+
+    #[inline]
+    fn length(&self) -> usize {
+        (self.length_and_shorter & ((1 << Self::LENGTH_BITS) - 1)) as usize
+    }
+
+    #[inline]
+    fn shorter(&self) -> u32 {
+        // None is stored as 0, so that this yields `NONE`.
+        (self.length_and_shorter >> Self::LENGTH_BITS).wrapping_sub(1)
     }
 }
 
@@ -77,14 +91,14 @@ impl Vocabulary {
             longest = longest.max(word.len());
             entries.push(Entry {
                 start: starts.get(token as usize).copied().unwrap_or(0),
-                length: word.len() as u32,
-                shorter,
+                length_and_shorter: word.len() as u32
+                    | shorter.wrapping_add(1) << Entry::LENGTH_BITS,
                 left,
                 right,
             });
         }
         Self {
-            trie: builder.finish(count as u32),
+            trie: builder.finish(count as u32, spelled(&bytes, &starts)),
             bytes,
             entries,
             merges,
@@ -105,7 +119,7 @@ impl Vocabulary {
             .get(token as usize)
             .and_then(|entry| {
                 let start = entry.start as usize;
-                self.bytes.get(start..start + entry.length as usize)
+                self.bytes.get(start..start + entry.length())
             })
             .unwrap_or_default()
     }
@@ -113,9 +127,7 @@ impl Vocabulary {
     /// The length of a token in bytes, 0 for a number that is no token.
     #[inline]
     pub(crate) fn length(&self, token: u32) -> usize {
-        self.entries
-            .get(token as usize)
-            .map_or(0, |entry| entry.length as usize)
+        self.entries.get(token as usize).map_or(0, Entry::length)
     }
 
     /// The token that is exactly these bytes.
@@ -139,7 +151,7 @@ impl Vocabulary {
     pub(crate) fn shorter(&self, token: u32) -> u32 {
         self.entries
             .get(token as usize)
-            .map_or(NONE, |entry| entry.shorter)
+            .map_or(NONE, Entry::shorter)
     }
 
     /// The token that two tokens merge to.
@@ -208,7 +220,7 @@ fn spell(source: &Merges) -> (Vec<u8>, Vec<u32>) {
     (bytes, starts)
 }
 
-fn spelled<'a>(bytes: &'a [u8], starts: &'a [u32]) -> impl Iterator<Item = &'a [u8]> {
+fn spelled<'a>(bytes: &'a [u8], starts: &'a [u32]) -> impl Iterator<Item = &'a [u8]> + Clone {
     starts
         .iter()
         .zip(starts.iter().skip(1))
