@@ -1,7 +1,7 @@
 //! Which items stay, and in what order.
 
 use std::borrow::Cow;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use contexture_ir::{Extension, FunctionCallOutput, Item, Message, Output, Status};
 
@@ -88,6 +88,28 @@ pub(super) fn settle<'a>(
     out.into_iter().enumerate().filter_map(stays).collect()
 }
 
+/// Unanswered calls of one id, by step.
+#[derive(Default)]
+struct Waiting(Vec<(usize, VecDeque<usize>)>);
+
+impl Waiting {
+    fn push(&mut self, step: usize, call: usize) {
+        match self.0.last_mut() {
+            Some((last, calls)) if *last == step => calls.push_back(call),
+            _ => self.0.push((step, VecDeque::from([call]))),
+        }
+    }
+
+    fn pop(&mut self) -> Option<usize> {
+        let (_, calls) = self.0.last_mut()?;
+        let call = calls.pop_front();
+        if calls.is_empty() {
+            self.0.pop();
+        }
+        call
+    }
+}
+
 /// What becomes of each item.
 struct Fates {
     /// The other half of a pair.
@@ -121,12 +143,15 @@ impl Fates {
         issues.push(Issue { kind, index, what });
     }
 
-    /// Pairs each output with the nearest call of its id before it that is still unanswered.
+    /// Pairs each output with the nearest call of its id before it that is still unanswered; among
+    /// calls of one step with the first, because outputs of parallel calls come in their order.
     fn pair(&mut self, items: &[&Item], rules: &RepairRules, issues: &mut Vec<Issue>) {
-        let mut open: BTreeMap<(&str, Cow<'_, str>), Vec<usize>> = BTreeMap::new();
+        let mut open: BTreeMap<(&str, Cow<'_, str>), Waiting> = BTreeMap::new();
+        let mut step = 0;
         let mut names: BTreeMap<Cow<'_, str>, &str> = BTreeMap::new();
         let mut calls = Vec::new();
         for (index, item) in items.iter().enumerate() {
+            step += usize::from(side(item) == Some(Side::User));
             match half(item) {
                 Half::Neither => {}
                 Half::Call(kind, id) => {
@@ -134,7 +159,7 @@ impl Fates {
                     if let Item::FunctionCall(call) = item {
                         names.insert(id.clone(), &call.name);
                     }
-                    open.entry((kind, id)).or_default().push(index);
+                    open.entry((kind, id)).or_default().push(step, index);
                 }
                 Half::Output(kind, id) => match open.get_mut(&(kind, id.clone())) {
                     Some(waiting) => {
