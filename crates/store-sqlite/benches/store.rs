@@ -1,0 +1,245 @@
+//! What the store costs: `cargo bench -p contexture-store-sqlite`.
+//!
+//! Plain timing, one figure a line, medians. Figures that are compared with each other are
+//! measured alternately in the same run, because the time of a sync varies more than the code.
+#![expect(
+    clippy::unwrap_used,
+    clippy::print_stdout,
+    clippy::indexing_slicing,
+    reason = "a benchmark prints, and fails by panicking"
+)]
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use contexture_store::{
+    Activation, AppendRequest, At, ListConversations, NewItem, ReadRequest, StateKey, StatePatch,
+    Store, divergence,
+};
+use contexture_store_sqlite::{SqliteOptions, SqliteStore, Synchronous};
+use contexture_store_testkit::Chat;
+use contexture_store_testkit::chat::{NOW, item, node, on};
+use futures_util::future::join_all;
+
+fn main() {
+    let directory = tempfile::tempdir().unwrap();
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    runtime.block_on(async {
+        let at = |name: &str| directory.path().join(name);
+        append_at_depths(&at("append.db"), Synchronous::Full).await;
+        append_at_depths(&at("append-normal.db"), Synchronous::Normal).await;
+        paths(&at("paths.db")).await;
+        import(&at("import.db")).await;
+        crowd(&at("crowd.db")).await;
+        size(&at("size.db")).await;
+    });
+}
+
+fn open(path: &Path, synchronous: Synchronous) -> Arc<dyn Store> {
+    let options = SqliteOptions {
+        synchronous,
+        ..SqliteOptions::default()
+    };
+    Arc::new(SqliteStore::open_with(path, options).unwrap())
+}
+
+/// A message of about 200 bytes.
+fn small(n: usize) -> NewItem {
+    item(&format!("{n} {}", "words of a message ".repeat(6)))
+}
+
+async fn grow(chat: &Chat, from: usize, to: usize) {
+    for first in (from..to).step_by(1000) {
+        let items = (first..to.min(first + 1000)).map(small).collect();
+        chat.tip("main", items).await.unwrap();
+    }
+}
+
+fn median(times: &mut [Duration]) -> Duration {
+    times.sort_unstable();
+    times[times.len() / 2]
+}
+
+fn report(what: &str, times: &mut [Duration]) -> Duration {
+    let middle = median(times);
+    let p99 = times[times.len() * 99 / 100];
+    println!("{what:<58} {middle:>12.1?}   p99 {p99:.1?}");
+    middle
+}
+
+async fn append_at_depths(path: &Path, synchronous: Synchronous) {
+    let store = open(path, synchronous);
+    let depths = [100, 50_000];
+    let mut chats = Vec::new();
+    for depth in depths {
+        let chat = Chat::start_as(Arc::clone(&store), "ada", &format!("deep-{depth}")).await;
+        grow(&chat, 0, depth).await;
+        chats.push(chat);
+    }
+    let mut times = [Vec::new(), Vec::new()];
+    for n in 0..400 {
+        for (chat, times) in chats.iter().zip(&mut times) {
+            let item = small(1_000_000 + n);
+            let begun = Instant::now();
+            chat.tip("main", vec![item]).await.unwrap();
+            times.push(begun.elapsed());
+        }
+    }
+    let medians = [0, 1].map(|i| {
+        let what = format!("append 200 B at depth {}, {synchronous:?}", depths[i]);
+        report(&what, &mut times[i])
+    });
+    let ratio = medians[1].as_secs_f64() / medians[0].as_secs_f64();
+    println!("{:<58} {ratio:>12.2}", "  deep to shallow");
+}
+
+async fn paths(path: &Path) {
+    let chat = Chat::start(open(path, Synchronous::Full)).await;
+    grow(&chat, 0, 10_000).await;
+    for n in 0..100 {
+        let base = small(9_900 + n).id;
+        let at = contexture_store::RefChange::CreateBranch(contexture_store::NewBranch {
+            base: Some(base),
+            label: contexture_store::BranchLabel::Named(format!("b{n}").parse().unwrap()),
+            activate: Activation::Keep,
+        });
+        chat.change(at).await.unwrap();
+    }
+    chat.say("b50", &["fork"]).await;
+    let read = async |request: ReadRequest, count: usize| {
+        let mut times = Vec::new();
+        for _ in 0..40 {
+            let begun = Instant::now();
+            let page = chat.read(request.clone()).await.unwrap();
+            times.push(begun.elapsed());
+            assert_eq!(page.nodes.len(), count);
+        }
+        times
+    };
+    report(
+        "read a path of 10,000",
+        &mut read(ReadRequest::whole(on("main")), 10_000).await,
+    );
+    let fork = ReadRequest::whole(on("b50"));
+    report("read a forked path of 9,952", &mut read(fork, 9_952).await);
+    report(
+        "read the last 200 of 10,000",
+        &mut read(ReadRequest::last(on("main"), 200), 200).await,
+    );
+    let (mut refs, mut parted, mut listed, mut branched) = (vec![], vec![], vec![], vec![]);
+    for n in 0..100 {
+        let begun = Instant::now();
+        chat.store.refs(&chat.owner, &chat.id).await.unwrap();
+        refs.push(begun.elapsed());
+        let begun = Instant::now();
+        let (left, right) = (on("main"), At::Node(node("fork")));
+        let found = divergence(&*chat.store, &chat.owner, &chat.id, left, right).await;
+        parted.push(begun.elapsed());
+        assert_eq!(found.unwrap().shared, 9_951);
+        let begun = Instant::now();
+        let list = ListConversations::default();
+        chat.store.conversations(&chat.owner, list).await.unwrap();
+        listed.push(begun.elapsed());
+        let begun = Instant::now();
+        let at = small(n).id;
+        let label = contexture_store::BranchLabel::After("main".parse().unwrap());
+        let new = contexture_store::NewBranch {
+            base: Some(at),
+            label,
+            activate: Activation::Keep,
+        };
+        chat.change(contexture_store::RefChange::CreateBranch(new))
+            .await
+            .unwrap();
+        branched.push(begun.elapsed());
+    }
+    report("list 101 branches and more, with counts", &mut refs);
+    report("common ancestor of two paths of 10,000", &mut parted);
+    report("list conversations", &mut listed);
+    report("branch at any node of 10,000, FULL", &mut branched);
+}
+
+/// As many items and conversations as tau-bench has.
+async fn import(path: &Path) {
+    let sessions: Vec<Vec<NewItem>> = (0..200)
+        .map(|session| {
+            let count = 26 + usize::from(session % 50 < 27);
+            let text = |n: usize| "what the customer and the agent said ".repeat(4 + n % 40);
+            (0..count)
+                .map(|n| item(&format!("{session} {n} {}", text(n))))
+                .collect()
+        })
+        .collect();
+    let items: usize = sessions.iter().map(Vec::len).sum();
+    let bytes: usize = sessions.iter().flatten().map(|item| item.json.len()).sum();
+    let store = open(path, Synchronous::Full);
+    for (owner, at_once) in [
+        ("one by one", 1),
+        ("32 at a time", 32),
+        ("all at once", 200),
+    ] {
+        let owner = owner.replace(' ', "-");
+        let begun = Instant::now();
+        for (group, sessions) in sessions.chunks(at_once).enumerate() {
+            let imports = sessions.iter().enumerate().map(|(n, items)| {
+                let (store, owner) = (Arc::clone(&store), &owner);
+                async move {
+                    let id = format!("s-{group}-{n}");
+                    let chat = Chat::start_as(store, owner, &id).await;
+                    chat.tip("main", items.clone()).await.unwrap();
+                }
+            });
+            join_all(imports).await;
+        }
+        let what = format!("import {items} items ({bytes} B) in 200 conversations, {owner}");
+        println!("{what:<58} {:>12.1?}", begun.elapsed());
+    }
+}
+
+async fn crowd(path: &Path) {
+    let chat = Chat::start(open(path, Synchronous::Full)).await;
+    let begun = Instant::now();
+    let tasks = (0..1000).map(|task| {
+        let chat = chat.clone();
+        tokio::spawn(async move {
+            let mut times = Vec::new();
+            for n in 0..10 {
+                let begun = Instant::now();
+                chat.tip("main", vec![small(task * 10 + n)]).await.unwrap();
+                times.push(begun.elapsed());
+            }
+            times
+        })
+    });
+    let times = join_all(tasks).await.into_iter();
+    let mut times: Vec<Duration> = times.flat_map(Result::unwrap).collect();
+    let all = begun.elapsed();
+    report("append, 1,000 tasks on one branch, FULL", &mut times);
+    println!("{:<58} {all:>12.1?}", "  10,000 appends in all");
+}
+
+async fn size(path: &Path) {
+    let chat = Chat::start(open(path, Synchronous::Normal)).await;
+    let (mut bytes, count) = (0, 20_000);
+    for n in 0..count {
+        let item = small(n);
+        bytes += item.json.len();
+        let key = StateKey::new(format!("path/layer-{}", n % 5)).unwrap();
+        let mut request = AppendRequest::new(Chat::at_tip("main"), vec![item], NOW);
+        if n % 4 == 0 {
+            request.patch = StatePatch::put(key, 1, format!("value {n}").into_bytes());
+        }
+        chat.append(request).await.unwrap();
+    }
+    drop(chat);
+    let file = std::fs::metadata(path).unwrap().len();
+    let (file, bytes) = (
+        file as f64 / f64::from(20_000),
+        bytes as f64 / f64::from(20_000),
+    );
+    println!(
+        "{:<58} {file:>10.0} B   of {bytes:.0} B items",
+        "file per message, with state"
+    );
+}
