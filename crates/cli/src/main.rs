@@ -1,3 +1,75 @@
-//! The `contexture` command.
+//! The `contexture` command: sessions in, payloads out.
+//!
+//! It reads arguments, calls the library and shows what came of it. Results go to standard output
+//! and nothing else does; reports, progress and errors go to standard error. What happens is decided
+//! in the libraries; here is only how it is asked for and how it looks.
 
-fn main() {}
+mod ago;
+mod arguments;
+mod commands;
+mod database;
+mod exit;
+mod explain;
+mod failure;
+mod globals;
+mod input;
+mod models;
+mod order;
+mod place;
+mod printable;
+mod say;
+mod session;
+mod stream;
+mod terminal;
+mod tree;
+mod wait;
+mod words;
+
+use std::process::ExitCode;
+
+use clap::{CommandFactory as _, Parser as _};
+
+use crate::arguments::{Command, CommandLine};
+use crate::commands::{
+    branch, checkpoint, compile, completions, conversations, convert, count, doctor, export,
+    import, log, render, restore, rewind, show,
+};
+use crate::exit::Exit;
+use crate::failure::Outcome;
+use crate::wait::for_it;
+
+fn main() -> ExitCode {
+    let line = CommandLine::parse();
+    line.globals.color.apply();
+    let exit = match run(&line) {
+        Ok(exit) => exit,
+        // Whoever read the output has seen enough: `contexture … | head`.
+        Err(failure) if failure.is_closed_pipe() => Exit::Done,
+        Err(failure) => {
+            say::failure(&failure, line.globals.json);
+            failure.exit
+        }
+    };
+    exit.into()
+}
+
+fn run(line: &CommandLine) -> Outcome {
+    let globals = &line.globals;
+    match &line.command {
+        Command::Import(arguments) => import::run(arguments, globals),
+        Command::Conversations(arguments) => for_it(conversations::run(arguments, globals)),
+        Command::Log(arguments) => for_it(log::run(arguments, globals)),
+        Command::Show(arguments) => for_it(show::run(arguments, globals)),
+        Command::Branch(arguments) => for_it(branch::run(arguments, globals)),
+        Command::Rewind(arguments) => for_it(rewind::run(arguments, globals)),
+        Command::Checkpoint(arguments) => for_it(checkpoint::run(arguments, globals)),
+        Command::Restore(arguments) => for_it(restore::run(arguments, globals)),
+        Command::Compile(arguments) => compile::run(arguments, globals),
+        Command::Convert(arguments) => convert::run(arguments, globals),
+        Command::Render(arguments) => render::run(arguments, globals),
+        Command::Count(arguments) => count::run(arguments, globals),
+        Command::Export(arguments) => for_it(export::run(arguments, globals)),
+        Command::Doctor(arguments) => for_it(doctor::run(arguments, globals)),
+        Command::Completions(arguments) => completions::run(arguments, CommandLine::command()),
+    }
+}

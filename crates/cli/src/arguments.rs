@@ -1,0 +1,49 @@
+//! The command line.
+
+use clap::{Parser, Subcommand};
+
+use crate::commands::{
+    branch, checkpoint, compile, completions, conversations, convert, count, doctor, export,
+    import, log, render, restore, rewind, show,
+};
+use crate::exit::Exit;
+use crate::globals::Globals;
+
+/// A context engine for LLM agents: keeps what happened, compiles what the model sees
+#[derive(Debug, Parser)]
+#[command(
+    name = "contexture",
+    version,
+    max_term_width = 100,
+    after_help = "`contexture help COMMAND` says more, with examples.",
+    after_long_help = Exit::HELP,
+    subcommand_required = true,
+    arg_required_else_help = true,
+    infer_subcommands = false
+)]
+pub(crate) struct CommandLine {
+    #[command(flatten)]
+    pub(crate) globals: Globals,
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+/// What to do.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    Import(import::Arguments),
+    Conversations(conversations::Arguments),
+    Log(log::Arguments),
+    Show(show::Arguments),
+    Branch(branch::Arguments),
+    Rewind(rewind::Arguments),
+    Checkpoint(checkpoint::Arguments),
+    Restore(restore::Arguments),
+    Compile(compile::Arguments),
+    Convert(convert::Arguments),
+    Render(render::Arguments),
+    Count(count::Arguments),
+    Export(export::Arguments),
+    Doctor(doctor::Arguments),
+    Completions(completions::Arguments),
+}

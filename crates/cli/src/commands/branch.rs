@@ -1,0 +1,166 @@
+//! `contexture branch`: names that move.
+
+use std::fmt::Write as _;
+
+use clap::{Args, Subcommand};
+use contexture::Conversation;
+use contexture::store::Branch;
+use owo_colors::OwoColorize as _;
+use serde_json::{Value, json};
+
+use crate::ago::instant;
+use crate::exit::Exit;
+use crate::failure::Outcome;
+use crate::globals::Globals;
+use crate::printable::{counted, pad, pad_left, width};
+use crate::{database, say};
+
+/// List, make, switch or delete branches
+#[derive(Debug, Args)]
+#[command(after_long_help = "\
+Examples:
+  contexture branch list support-42
+  contexture branch create support-42 what-if
+  contexture branch switch support-42 what-if
+  contexture branch delete support-42 main-v2")]
+pub(crate) struct Arguments {
+    #[command(subcommand)]
+    action: Action,
+}
+
+#[derive(Debug, Subcommand)]
+enum Action {
+    /// List the branches
+    List {
+        /// The conversation
+        conversation: String,
+    },
+    /// Make a branch where the active branch ends, without switching to it
+    Create {
+        /// The conversation
+        conversation: String,
+        /// The new branch's name
+        name: String,
+        /// Make it where this branch ends
+        #[arg(long, value_name = "BRANCH")]
+        from: Option<String>,
+    },
+    /// Make a branch the active one
+    Switch {
+        /// The conversation
+        conversation: String,
+        /// The branch
+        name: String,
+    },
+    /// Delete a branch's name; its messages stay
+    Delete {
+        /// The conversation
+        conversation: String,
+        /// The branch
+        name: String,
+    },
+}
+
+/// Runs the command.
+///
+/// # Errors
+/// There is no such conversation or branch, or the name is taken.
+pub(crate) async fn run(arguments: &Arguments, globals: &Globals) -> Outcome {
+    match &arguments.action {
+        Action::List { conversation } => {
+            let chat = database::conversation(globals, conversation, None).await?;
+            list(&chat, globals).await?;
+        }
+        Action::Create {
+            conversation,
+            name,
+            from,
+        } => {
+            let chat = database::conversation(globals, conversation, from.as_deref()).await?;
+            let branch = chat.create_branch(name).await?;
+            tell("made", &branch, globals)?;
+        }
+        Action::Switch { conversation, name } => {
+            let chat = database::conversation(globals, conversation, None).await?;
+            let branch = chat.switch_branch(name).await?;
+            tell("switched to", &branch, globals)?;
+        }
+        Action::Delete { conversation, name } => {
+            let chat = database::conversation(globals, conversation, None).await?;
+            chat.delete_branch(name).await?;
+            if globals.json {
+                say::json(&json!({ "deleted": name }))?;
+            } else if !globals.quiet {
+                say::styled(&format!("deleted branch {name}; its messages stay\n"))?;
+            }
+        }
+    }
+    Ok(Exit::Done)
+}
+
+/// A branch for programs.
+pub(crate) fn document(branch: &Branch) -> Value {
+    json!({
+        "name": branch.name.as_str(),
+        "head": branch.head.map(|head| head.to_string()),
+        "active": branch.active,
+        "messages": branch.messages,
+        "items": branch.nodes,
+        "turns": branch.turns,
+        "created": instant(branch.created_ms),
+    })
+}
+
+/// Says what became of a branch.
+///
+/// # Errors
+/// The output cannot be written.
+pub(crate) fn tell(what: &str, branch: &Branch, globals: &Globals) -> Outcome<()> {
+    if globals.json {
+        return say::json(&document(branch));
+    }
+    if globals.quiet {
+        return Ok(());
+    }
+    let messages = counted(branch.messages, "message");
+    say::styled(&format!(
+        "{what} branch {} · {messages}\n",
+        branch.name.as_str().green()
+    ))
+}
+
+async fn list(chat: &Conversation, globals: &Globals) -> Outcome<()> {
+    let refs = chat.refs().await?;
+    if globals.json {
+        let branches: Vec<Value> = refs.branches.iter().map(document).collect();
+        return say::json(&json!({ "branches": branches }));
+    }
+    let names = refs
+        .branches
+        .iter()
+        .map(|branch| width(branch.name.as_str()))
+        .max();
+    let counts: Vec<String> = refs
+        .branches
+        .iter()
+        .map(|branch| counted(branch.messages, "message"))
+        .collect();
+    let wide = counts.iter().map(|count| width(count)).max().unwrap_or(0);
+    let mut out = String::new();
+    for (branch, count) in refs.branches.iter().zip(&counts) {
+        let mark = if branch.active { "@" } else { " " };
+        let name = pad(branch.name.as_str(), names.unwrap_or(0));
+        let head = branch.head.map_or("(empty)".to_owned(), |head| {
+            let id = head.to_string();
+            id.get(..12).unwrap_or(&id).to_owned()
+        });
+        let _ = writeln!(
+            out,
+            "{mark} {}  {}  {}",
+            name.green(),
+            pad_left(count, wide),
+            head.magenta()
+        );
+    }
+    say::styled(&out)
+}

@@ -1,0 +1,100 @@
+//! `contexture checkpoint`: names that stay.
+
+use std::fmt::Write as _;
+
+use clap::Args;
+use contexture::Conversation;
+use owo_colors::OwoColorize as _;
+use serde_json::{Value, json};
+
+use crate::ago::{ago, instant, now_ms};
+use crate::exit::Exit;
+use crate::failure::{Failure, Outcome};
+use crate::globals::Globals;
+use crate::printable::{pad, width};
+use crate::{database, say};
+
+/// Name the place where a branch ends, to come back to with `restore`
+#[derive(Debug, Args)]
+#[command(after_long_help = "\
+Examples:
+  contexture checkpoint support-42 before-refund
+  contexture checkpoint support-42                    # lists them
+  contexture checkpoint support-42 before-refund --delete")]
+pub(crate) struct Arguments {
+    /// The conversation
+    conversation: String,
+    /// The checkpoint's name, moved if there is one; without a name they are listed
+    name: Option<String>,
+    /// The branch; default: the active one
+    #[arg(long, value_name = "BRANCH")]
+    branch: Option<String>,
+    /// Delete the name; the messages stay
+    #[arg(long, conflicts_with = "branch")]
+    delete: bool,
+}
+
+/// Runs the command.
+///
+/// # Errors
+/// There is no such conversation, branch or checkpoint, or the branch is empty.
+pub(crate) async fn run(arguments: &Arguments, globals: &Globals) -> Outcome {
+    let branch = arguments.branch.as_deref();
+    let chat = database::conversation(globals, &arguments.conversation, branch).await?;
+    match &arguments.name {
+        None if arguments.delete => {
+            return Err(Failure::usage("--delete needs the checkpoint's name"));
+        }
+        None => list(&chat, globals).await?,
+        Some(name) if arguments.delete => {
+            chat.delete_checkpoint(name).await?;
+            if globals.json {
+                say::json(&json!({ "deleted": name }))?;
+            } else if !globals.quiet {
+                say::styled(&format!("deleted checkpoint {name}; its messages stay\n"))?;
+            }
+        }
+        Some(name) => {
+            let checkpoint = chat.checkpoint(name).await?;
+            let id = checkpoint.node.to_string();
+            if globals.json {
+                say::json(&json!({ "name": name, "node": id }))?;
+            } else if !globals.quiet {
+                let id = id.get(..12).unwrap_or(&id);
+                say::styled(&format!("◆ {} · {}\n", name.green(), id.magenta()))?;
+            }
+        }
+    }
+    Ok(Exit::Done)
+}
+
+async fn list(chat: &Conversation, globals: &Globals) -> Outcome<()> {
+    let checkpoints = chat.refs().await?.checkpoints;
+    if globals.json {
+        let rows = checkpoints.iter().map(|checkpoint| {
+            json!({
+                "name": checkpoint.name.as_str(),
+                "node": checkpoint.node.to_string(),
+                "set": instant(checkpoint.at_ms),
+            })
+        });
+        return say::json(&json!({ "checkpoints": rows.collect::<Vec<Value>>() }));
+    }
+    let wide = checkpoints
+        .iter()
+        .map(|checkpoint| width(checkpoint.name.as_str()))
+        .max();
+    let now = now_ms();
+    let mut out = String::new();
+    for checkpoint in &checkpoints {
+        let id = checkpoint.node.to_string();
+        let _ = writeln!(
+            out,
+            "◆ {}  {}  {}",
+            pad(checkpoint.name.as_str(), wide.unwrap_or(0)).green(),
+            id.get(..12).unwrap_or(&id).magenta(),
+            ago(checkpoint.at_ms, now).dimmed()
+        );
+    }
+    say::styled(&out)
+}

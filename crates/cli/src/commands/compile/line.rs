@@ -1,0 +1,93 @@
+//! One line of `compile --jsonl`.
+
+use contexture::ir::fragments_from_value;
+use contexture::ir::{FragmentRegistry, Raw};
+use contexture::{Format, render};
+use serde::Deserialize;
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use crate::commands::compile::product::Product;
+use crate::commands::compile::view::of_transcript;
+use crate::explain::not_json;
+use crate::failure::{Failure, Outcome};
+use crate::order::Order;
+use crate::session;
+
+/// What a line that does not say it means.
+pub(crate) struct Defaults {
+    pub(crate) order: Order,
+    pub(crate) from: Option<String>,
+    pub(crate) to: Option<Format>,
+}
+
+/// A line. Unknown fields are refused: a misspelt `window` must not be the model's own.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Line {
+    from: Option<String>,
+    input: Raw,
+    to: Option<String>,
+    model: Option<String>,
+    window: Option<u64>,
+    reserve: Option<u64>,
+    system: Option<Value>,
+    renderer: Option<String>,
+    #[serde(default)]
+    params: BTreeMap<String, Raw>,
+}
+
+/// Compiles what a line orders.
+///
+/// # Errors
+/// The line is not an order, its input is not what it says, or the compiler refuses.
+pub(crate) fn answer(line: &str, defaults: &Defaults) -> Outcome<String> {
+    let line: Line = serde_json::from_str(line).map_err(|error| {
+        if !error.is_data() {
+            return not_json(&error);
+        }
+        let text = error.to_string();
+        let what = text.split(" at line ").next().unwrap_or(&text);
+        Failure::bad_input("bad_line", what)
+            .hint("a line is {\"from\", \"input\", \"to\", \"model\", \"window\", \"reserve\", \"system\"}")
+    })?;
+    let order = order(&line, defaults)?;
+    let from = line.from.as_deref().or(defaults.from.as_deref());
+    let opened = session::parse(line.input.get(), from, None)?;
+    let Product { payload, report } = of_transcript(&order, &opened.transcript, opened.written_in)?;
+    let report = serde_json::to_string(&report)
+        .map_err(|error| Failure::new(crate::exit::Exit::Fault, "report", error.to_string()))?;
+    Ok(format!("{{\"payload\":{payload},\"report\":{report}}}"))
+}
+
+fn order(line: &Line, defaults: &Defaults) -> Outcome<Order> {
+    let mut order = defaults.order.clone();
+    order.to = match (&line.to, defaults.to) {
+        (Some(name), _) => name
+            .parse()
+            .map_err(|error: contexture::wire::UnknownFormat| {
+                Failure::bad_input("unknown_format", error.to_string())
+            })?,
+        (None, Some(format)) => format,
+        (None, None) => return Err(Failure::bad_input("bad_line", "missing field `to`")),
+    };
+    order.model = line.model.clone().or(order.model);
+    order.window = line.window.or(order.window);
+    order.reserve = line.reserve.or(order.reserve);
+    for (name, value) in &line.params {
+        order.params.retain(|(known, _)| known != name);
+        order.params.push((name.clone(), value.clone()));
+    }
+    if let Some(system) = &line.system {
+        order.system = fragments_from_value(system.clone(), &FragmentRegistry::new())
+            .map_err(|error| Failure::from(error).of("system"))?;
+    }
+    if let Some(name) = &line.renderer {
+        let format: render::Format = name.parse().map_err(|error: render::UnknownFormat| {
+            Failure::bad_input("unknown_format", error.to_string())
+        })?;
+        order.renderer = Arc::from(format.renderer(render::Grouping::Off));
+    }
+    Ok(order)
+}

@@ -1,0 +1,341 @@
+//! `contexture log`: a conversation's tree, drawn.
+
+use std::fmt::Write as _;
+
+use clap::Args;
+use contexture::Item;
+use contexture::tokens::{Encoding, TokenCounter, counter_for};
+use owo_colors::OwoColorize as _;
+use serde_json::{Value, json};
+
+use crate::ago::{ago, instant, now_ms};
+use crate::exit::Exit;
+use crate::failure::Outcome;
+use crate::globals::Globals;
+use crate::printable::{clip, counted, grouped, one_line, pad, pad_left, width};
+use crate::tree::{Entries, Entry, Row, Tree, first, item, load, rows, shorten};
+use crate::{database, say, terminal};
+
+/// The most columns that names of branches and checkpoints take.
+const LABELS: usize = 28;
+/// The width of a drawing that does not go to a terminal.
+const PLAIN_WIDTH: usize = 100;
+/// How much of a long text is looked at for its first line.
+const PREVIEW_BYTES: usize = 1_000;
+
+/// Draw a conversation: messages, branches, checkpoints
+#[derive(Debug, Args)]
+#[command(after_long_help = "\
+Examples:
+  contexture log support-42
+  contexture log support-42 --all | less
+  contexture log support-42 --json | jq '.entries[].text'
+
+@ is where the active branch ends, ○ any other message, ◆ a checkpoint. A message has the id of
+its newest item, as short as it is unique; `show` and `rewind` take it so. Tokens are those of
+the message's text in o200k_base.")]
+pub(crate) struct Arguments {
+    /// The conversation
+    conversation: String,
+    /// Everything: long straight stretches are not shortened, and there is no limit
+    #[arg(long, short)]
+    all: bool,
+    /// At most so many messages
+    #[arg(
+        long,
+        short = 'n',
+        value_name = "NUMBER",
+        default_value = "50",
+        conflicts_with = "all"
+    )]
+    limit: usize,
+}
+
+/// Runs the command.
+///
+/// # Errors
+/// There is no such conversation, or the database cannot be read.
+pub(crate) async fn run(arguments: &Arguments, globals: &Globals) -> Outcome {
+    let chat = database::conversation(globals, &arguments.conversation, None).await?;
+    let tree = load(&chat).await?;
+    let entries = Entries::of(&tree);
+    let mut all = rows(&entries);
+    let mut hidden = 0;
+    if !arguments.all {
+        if !globals.json {
+            all = shorten(all, &entries);
+        }
+        (all, hidden) = first(all, arguments.limit);
+    }
+    if globals.json {
+        say::json(&document(
+            &arguments.conversation,
+            &tree,
+            &entries,
+            &all,
+            hidden,
+        )?)?;
+    } else {
+        say::styled(&drawing(&tree, &entries, &all, hidden)?)?;
+    }
+    Ok(Exit::Done)
+}
+
+/// What is said of one entry.
+struct Summary {
+    text: String,
+    tokens: u64,
+}
+
+fn summary(entry: &Entry, counter: &dyn TokenCounter) -> Outcome<Summary> {
+    let mut said = String::new();
+    let mut done = Vec::new();
+    let mut outputs = String::new();
+    let mut tokens = 0;
+    for node in &entry.nodes {
+        let item = item(node)?;
+        let text = item.text();
+        tokens += counter.count(&text).count;
+        let preview = one_line(&beginning(&text));
+        match &item {
+            Item::FunctionCall(call) => done.push(one_line(&call.name)),
+            Item::FunctionCallOutput(_) if outputs.is_empty() => outputs = preview,
+            Item::Message(_) | Item::Compaction(_) if said.is_empty() && !preview.is_empty() => {
+                said = format!("\"{preview}\"");
+            }
+            Item::Extension(extension) if entry.nodes.len() == 1 => {
+                said = one_line(&extension.kind)
+            }
+            _ => {}
+        }
+    }
+    let text = match (said.is_empty(), done.is_empty()) {
+        (false, _) => said,
+        (true, false) => done.join(", "),
+        (true, true) => outputs,
+    };
+    Ok(Summary { text, tokens })
+}
+
+fn beginning(text: &str) -> String {
+    let end = (0..=PREVIEW_BYTES.min(text.len()))
+        .rev()
+        .find(|at| text.is_char_boundary(*at));
+    text.get(..end.unwrap_or(0)).unwrap_or_default().to_owned()
+}
+
+fn id_of(entry: &Entry, digits: usize) -> String {
+    let id = entry
+        .head()
+        .map(|node| node.id.to_string())
+        .unwrap_or_default();
+    id.get(..digits).unwrap_or(&id).to_owned()
+}
+
+fn document(
+    conversation: &str,
+    tree: &Tree,
+    entries: &Entries,
+    rows: &[Row],
+    hidden: usize,
+) -> Outcome<Value> {
+    let counter = counter_for(Encoding::O200kBase);
+    let head = |place: Option<usize>| {
+        let entry = place.and_then(|place| entries.0.get(place));
+        entry.and_then(Entry::head).map(|node| node.id.to_string())
+    };
+    let mut list = Vec::new();
+    for row in rows {
+        let Row::Entry { entry: place, .. } = row else {
+            continue;
+        };
+        let Some(entry) = entries.0.get(*place) else {
+            continue;
+        };
+        let Some(node) = entry.head() else { continue };
+        let said = summary(entry, counter)?;
+        list.push(json!({
+            "id": node.id.to_string(),
+            "message": node.message(),
+            "parent": head(entry.parent),
+            "role": entry.role(),
+            "text": said.text.trim_matches('"'),
+            "items": entry.nodes.len(),
+            "calls": entry.calls(),
+            "tokens": said.tokens,
+            "created": instant(node.created_ms),
+            "branches": entry.branches,
+            "checkpoints": entry.checkpoints,
+            "active": entry.active,
+        }));
+    }
+    let branches = tree.refs.branches.iter().map(|branch| {
+        json!({
+            "name": branch.name.as_str(), "head": branch.head.map(|head| head.to_string()),
+            "active": branch.active, "messages": branch.messages, "items": branch.nodes,
+        })
+    });
+    Ok(json!({
+        "conversation": conversation,
+        "branches": branches.collect::<Vec<_>>(),
+        "entries": list,
+        "hidden": hidden,
+    }))
+}
+
+/// One row, before its columns are aligned.
+struct Line {
+    graph: String,
+    label: String,
+    id: String,
+    role: &'static str,
+    text: String,
+    figures: [String; 3],
+    mark: Mark,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Mark {
+    Active,
+    Entry,
+    Other,
+}
+
+fn drawing(tree: &Tree, entries: &Entries, rows: &[Row], hidden: usize) -> Outcome<String> {
+    let counter = counter_for(Encoding::O200kBase);
+    let (digits, now) = (tree.id_digits(), now_ms());
+    let mut lines = Vec::new();
+    for row in rows {
+        lines.push(match row {
+            Row::Entry { lane, entry } => match entries.0.get(*entry) {
+                Some(entry) => entry_line(entry, *lane, &summary(entry, counter)?, digits, now),
+                None => continue,
+            },
+            Row::Join { lane } => graph_line(format!("{}├─╯", "│ ".repeat(*lane)), String::new()),
+            Row::Elided { lane, entries } => graph_line(
+                format!("{}⋮", "│ ".repeat(*lane)),
+                counted(*entries as u64, "message"),
+            ),
+            Row::Gap => graph_line(String::new(), String::new()),
+        });
+    }
+    let mut out = String::new();
+    for branch in tree
+        .refs
+        .branches
+        .iter()
+        .filter(|branch| branch.head.is_none())
+    {
+        let mark = if branch.active { "@" } else { "○" };
+        let _ = writeln!(out, "{mark}  {}  (empty)", branch.name.as_str().green());
+    }
+    if hidden > 0 {
+        let more = format!(
+            "{} more; --all shows them",
+            counted(hidden as u64, "message")
+        );
+        lines.push(graph_line("⋮".to_owned(), more));
+    }
+    align(&lines, &mut out);
+    Ok(out)
+}
+
+fn graph_line(graph: String, text: String) -> Line {
+    Line {
+        graph,
+        label: String::new(),
+        id: String::new(),
+        role: "",
+        text,
+        figures: Default::default(),
+        mark: Mark::Other,
+    }
+}
+
+fn entry_line(entry: &Entry, lane: usize, said: &Summary, digits: usize, now: i64) -> Line {
+    let mark = if entry.active { "@" } else { "○" };
+    let checkpoints = entry.checkpoints.iter().map(|name| format!("◆ {name}"));
+    let labels: Vec<String> = entry.branches.iter().cloned().chain(checkpoints).collect();
+    let calls = match entry.calls() {
+        0 => String::new(),
+        calls => counted(calls, "call"),
+    };
+    let created = entry.head().map_or(now, |node| node.created_ms);
+    Line {
+        graph: format!("{}{mark}", "│ ".repeat(lane)),
+        label: clip(&labels.join(" "), LABELS),
+        id: id_of(entry, digits),
+        role: entry.role(),
+        text: said.text.clone(),
+        figures: [
+            ago(created, now),
+            calls,
+            format!("{} tok", grouped(said.tokens)),
+        ],
+        mark: if entry.active {
+            Mark::Active
+        } else {
+            Mark::Entry
+        },
+    }
+}
+
+/// Sets the columns: graph, names, id, role, text, time, calls, tokens.
+fn align(lines: &[Line], out: &mut String) {
+    let widest = |of: &dyn Fn(&Line) -> usize| lines.iter().map(of).max().unwrap_or(0);
+    let graph = widest(&|line| {
+        if line.mark == Mark::Other {
+            0
+        } else {
+            width(&line.graph)
+        }
+    });
+    let label = widest(&|line| width(&line.label));
+    let id = widest(&|line| line.id.len());
+    let role = widest(&|line| line.role.len());
+    let figures: Vec<usize> = (0..3)
+        .map(|at| widest(&|line| line.figures.get(at).map_or(0, |text| width(text))))
+        .collect();
+    let right: usize = figures.iter().map(|figure| figure + 2).sum();
+    let fixed = graph + label + id + role + right + 8;
+    let text = terminal::columns(PLAIN_WIDTH).saturating_sub(fixed).max(20);
+    for line in lines {
+        if line.mark == Mark::Other {
+            let row = format!("{}  {}", line.graph, line.text.dimmed());
+            let row = if line.text.is_empty() {
+                line.graph.clone()
+            } else {
+                row
+            };
+            let _ = writeln!(out, "{}", row.trim_end());
+            continue;
+        }
+        let graph = pad(&line.graph, graph);
+        let graph = match line.mark {
+            Mark::Active => graph.replace('@', &"@".green().bold().to_string()),
+            _ => graph,
+        };
+        let names = pad(&line.label, label);
+        let mut row = format!("{graph}  ");
+        if label > 0 {
+            let _ = write!(row, "{}  ", names.green());
+        }
+        let _ = write!(
+            row,
+            "{}  {}  ",
+            pad(&line.id, id).magenta(),
+            pad(line.role, role).cyan()
+        );
+        let _ = write!(row, "{}", pad(&clip(&line.text, text), text));
+        for (figure, wide) in line
+            .figures
+            .iter()
+            .zip(&figures)
+            .filter(|(_, wide)| **wide > 0)
+        {
+            let _ = write!(row, "  {}", pad_left(figure, *wide).dimmed());
+        }
+        out.push_str(row.trim_end());
+        out.push('\n');
+    }
+}

@@ -1,0 +1,19 @@
+//! The commands, a file each: what they take, and what they do with it.
+//!
+//! Thin on purpose: whatever another program could want to do stands in the libraries.
+
+pub(crate) mod branch;
+pub(crate) mod checkpoint;
+pub(crate) mod compile;
+pub(crate) mod completions;
+pub(crate) mod conversations;
+pub(crate) mod convert;
+pub(crate) mod count;
+pub(crate) mod doctor;
+pub(crate) mod export;
+pub(crate) mod import;
+pub(crate) mod log;
+pub(crate) mod render;
+pub(crate) mod restore;
+pub(crate) mod rewind;
+pub(crate) mod show;

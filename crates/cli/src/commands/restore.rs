@@ -1,0 +1,32 @@
+//! `contexture restore`: back to a checkpoint.
+
+use clap::Args;
+
+use crate::commands::branch::tell;
+use crate::database;
+use crate::exit::Exit;
+use crate::failure::Outcome;
+use crate::globals::Globals;
+
+/// Go back to a checkpoint: a new active branch that ends there
+#[derive(Debug, Args)]
+#[command(after_long_help = "\
+Examples:
+  contexture restore support-42 before-refund")]
+pub(crate) struct Arguments {
+    /// The conversation
+    conversation: String,
+    /// The checkpoint
+    checkpoint: String,
+}
+
+/// Runs the command.
+///
+/// # Errors
+/// There is no such conversation or checkpoint.
+pub(crate) async fn run(arguments: &Arguments, globals: &Globals) -> Outcome {
+    let chat = database::conversation(globals, &arguments.conversation, None).await?;
+    let branch = chat.restore(&arguments.checkpoint).await?;
+    tell("now on", &branch, globals)?;
+    Ok(Exit::Done)
+}

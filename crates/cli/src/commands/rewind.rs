@@ -1,0 +1,43 @@
+//! `contexture rewind`: back to a message.
+
+use clap::Args;
+
+use crate::commands::branch::tell;
+use crate::database;
+use crate::exit::Exit;
+use crate::failure::Outcome;
+use crate::globals::Globals;
+use crate::place::{Place, find};
+
+/// Go back to a message: a new active branch that ends with it
+///
+/// Nothing is lost: what came after stays on the branch left behind.
+#[derive(Debug, Args)]
+#[command(after_long_help = "\
+Examples:
+  contexture rewind support-42 51c2
+  contexture branch switch support-42 main    # and back again")]
+pub(crate) struct Arguments {
+    /// The conversation
+    conversation: String,
+    /// A message's id, or the beginning of an id that `log` shows
+    message: String,
+    /// The branch on which the message is looked for first; default: the active one
+    #[arg(long, value_name = "BRANCH")]
+    branch: Option<String>,
+}
+
+/// Runs the command.
+///
+/// # Errors
+/// There is no such conversation or message, or it is on several branches and ends differently.
+pub(crate) async fn run(arguments: &Arguments, globals: &Globals) -> Outcome {
+    let branch = arguments.branch.as_deref();
+    let chat = database::conversation(globals, &arguments.conversation, branch).await?;
+    let branch = match find(&chat, &arguments.message).await? {
+        Place::Message(id, _) => chat.rewind(&id).await?,
+        Place::Node(node) => chat.rewind_to(node.id).await?,
+    };
+    tell("now on", &branch, globals)?;
+    Ok(Exit::Done)
+}

@@ -1,0 +1,195 @@
+//! `contexture show`: one message, whole.
+
+use std::collections::HashMap;
+use std::fmt::Write as _;
+use std::sync::Arc;
+
+use clap::Args;
+use contexture::ir::{MessageId, Output};
+use contexture::store::{Node, NodeQuery};
+use contexture::{Conversation, Item, Part};
+use owo_colors::OwoColorize as _;
+use serde::Serialize;
+use serde_json::value::RawValue;
+
+use crate::ago::{ago, instant, now_ms};
+use crate::exit::Exit;
+use crate::failure::{Failure, Outcome};
+use crate::globals::Globals;
+use crate::place::{Place, find};
+use crate::printable::{lines, one_line};
+use crate::tree::item;
+use crate::{database, say};
+
+/// Show one message, whole
+#[derive(Debug, Args)]
+#[command(after_long_help = "\
+Examples:
+  contexture show support-42 9f3a
+  contexture show support-42 9f3a --json | jq '.items[].type'")]
+pub(crate) struct Arguments {
+    /// The conversation
+    conversation: String,
+    /// A message's id, or the beginning of an id that `log` shows
+    message: String,
+}
+
+/// Runs the command.
+///
+/// # Errors
+/// There is no such conversation or message, or the beginning fits several.
+pub(crate) async fn run(arguments: &Arguments, globals: &Globals) -> Outcome {
+    let chat = database::conversation(globals, &arguments.conversation, None).await?;
+    let nodes = nodes(&chat, &arguments.message).await?;
+    if globals.json {
+        say::json(&document(&nodes)?)?;
+    } else {
+        say::styled(&text(&nodes)?)?;
+    }
+    Ok(Exit::Done)
+}
+
+/// The nodes to show, oldest first: those of the message up to the place.
+async fn nodes(chat: &Conversation, name: &str) -> Outcome<Vec<Arc<Node>>> {
+    let (last, nodes) = match find(chat, name).await? {
+        Place::Message(_, mut nodes) => {
+            nodes.sort_by_key(|node| node.depth);
+            let Some(last) = nodes.last().map(Arc::clone) else {
+                return Ok(nodes);
+            };
+            (last, nodes)
+        }
+        Place::Node(node) => {
+            let Some(message) = node.message_id.clone() else {
+                return Ok(vec![node]);
+            };
+            (node, of_message(chat, message).await?)
+        }
+    };
+    let by_id: HashMap<_, _> = nodes.iter().map(|node| (node.id, node)).collect();
+    let mut path = vec![Arc::clone(&last)];
+    let mut parent = last.parent;
+    while let Some(node) = parent.and_then(|parent| by_id.get(&parent)) {
+        path.push(Arc::clone(node));
+        parent = node.parent;
+    }
+    path.reverse();
+    Ok(path)
+}
+
+async fn of_message(chat: &Conversation, message: MessageId) -> Outcome<Vec<Arc<Node>>> {
+    let store = chat.engine().store();
+    let query = NodeQuery::Message(message);
+    store
+        .nodes(chat.owner(), chat.id(), query)
+        .await
+        .map_err(Failure::from)
+}
+
+#[derive(Serialize)]
+struct Document {
+    message: Option<String>,
+    items: Vec<Shown>,
+}
+
+#[derive(Serialize)]
+struct Shown {
+    id: String,
+    parent: Option<String>,
+    origin: &'static str,
+    created: String,
+    /// As it is stored, byte for byte.
+    item: Box<RawValue>,
+}
+
+fn document(nodes: &[Arc<Node>]) -> Outcome<Document> {
+    let mut items = Vec::new();
+    for node in nodes {
+        let item = RawValue::from_string(node.json.to_string())
+            .map_err(|error| Failure::new(Exit::Database, "damaged", error.to_string()))?;
+        items.push(Shown {
+            id: node.id.to_string(),
+            parent: node.parent.map(|parent| parent.to_string()),
+            origin: node.origin.as_str(),
+            created: instant(node.created_ms),
+            item,
+        });
+    }
+    Ok(Document {
+        message: nodes.first().map(|node| node.message().into_owned()),
+        items,
+    })
+}
+
+fn text(nodes: &[Arc<Node>]) -> Outcome<String> {
+    let mut out = String::new();
+    let now = now_ms();
+    for (at, node) in nodes.iter().enumerate() {
+        if at > 0 {
+            out.push('\n');
+        }
+        let item = item(node)?;
+        let when = format!(
+            "{} ({})",
+            instant(node.created_ms),
+            ago(node.created_ms, now)
+        );
+        let _ = writeln!(
+            out,
+            "{}  {}  {}",
+            heading(&item).bold(),
+            node.id.to_string().magenta(),
+            when.dimmed()
+        );
+        let body = body(&item);
+        if !body.is_empty() {
+            out.push_str(&lines(&body));
+            if !body.ends_with('\n') {
+                out.push('\n');
+            }
+        }
+    }
+    Ok(out)
+}
+
+fn heading(item: &Item) -> String {
+    match item {
+        Item::Message(message) => message.role.as_str().to_owned(),
+        Item::FunctionCall(call) => format!(
+            "call {} ({})",
+            one_line(&call.name),
+            one_line(&call.call_id)
+        ),
+        Item::FunctionCallOutput(output) => {
+            let failed = if output.is_error == Some(true) {
+                ", failed"
+            } else {
+                ""
+            };
+            format!("output ({}{failed})", one_line(&output.call_id))
+        }
+        other => one_line(other.kind()),
+    }
+}
+
+fn body(item: &Item) -> String {
+    match item {
+        Item::Message(message) => parts(&message.content),
+        Item::FunctionCall(call) => call.arguments.clone(),
+        Item::FunctionCallOutput(output) => match &output.output {
+            Output::Text(text) => text.clone(),
+            Output::Parts(content) => parts(content),
+        },
+        Item::Extension(extension) => extension.raw.get().to_owned(),
+        other => other.text(),
+    }
+}
+
+/// Texts as they are, everything else by its kind.
+fn parts(parts: &[Part]) -> String {
+    let texts = parts.iter().map(|part| match part.as_text() {
+        Some(text) => text.to_owned(),
+        None => format!("[{}]", one_line(part.kind())),
+    });
+    texts.collect::<Vec<_>>().join("\n")
+}

@@ -1,0 +1,133 @@
+//! Where conversations are kept, and opening them.
+
+use std::env;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use contexture::{Conversation, Engine, Owner};
+
+use crate::exit::Exit;
+use crate::failure::{Failure, Outcome};
+use crate::globals::Globals;
+
+/// The address of the database: `--db`, `CONTEXTURE_DB`, else a file in the user's data directory.
+///
+/// # Errors
+/// No directory is named by the environment.
+pub(crate) fn address(globals: &Globals) -> Outcome<String> {
+    match &globals.db {
+        Some(address) if address.is_empty() => {
+            Err(Failure::usage("the name of the database is empty")
+                .hint("give a file: --db FILE, or unset CONTEXTURE_DB"))
+        }
+        Some(address) => Ok(address.clone()),
+        None => Ok(default_file()?.to_string_lossy().into_owned()),
+    }
+}
+
+/// The file in the user's data directory.
+fn default_file() -> Outcome<PathBuf> {
+    let set = |name: &str| {
+        env::var_os(name)
+            .filter(|value| !value.is_empty())
+            .map(PathBuf::from)
+    };
+    // The specification of these directories says that a relative path is to be ignored.
+    let data = set("XDG_DATA_HOME").filter(|path| path.is_absolute());
+    let data = data.or_else(|| set("HOME").map(|home| home.join(".local").join("share")));
+    let data = data.or_else(|| set("LOCALAPPDATA"));
+    data.map(|data| data.join("contexture").join("contexture.db"))
+        .ok_or_else(|| {
+            Failure::new(
+                Exit::Database,
+                "no_data_directory",
+                "no place for the database: neither XDG_DATA_HOME nor HOME is set",
+            )
+            .hint("name a file: --db FILE or CONTEXTURE_DB")
+        })
+}
+
+/// Whether a database is made when there is none.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Missing {
+    /// It is made.
+    Make,
+    /// There is nothing to show: an error.
+    Refuse,
+}
+
+/// Opens the database.
+///
+/// # Errors
+/// The store's, or there is none and none is to be made.
+pub(crate) async fn open(globals: &Globals, missing: Missing) -> Outcome<Engine> {
+    let address = address(globals)?;
+    if let Some(file) = file(&address) {
+        match missing {
+            Missing::Refuse if !file.exists() => {
+                let message = format!("there is no database at `{}` yet", file.display());
+                return Err(Failure::new(Exit::NotFound, "no_database", message)
+                    .hint("`contexture import FILE` makes one, --db FILE names another"));
+            }
+            Missing::Refuse => {}
+            Missing::Make => make_directory(file, globals)?,
+        }
+    }
+    Ok(Engine::open(&address).await?)
+}
+
+/// Only the default directory is made; a directory somebody names must exist, for it may be a slip.
+fn make_directory(file: &Path, globals: &Globals) -> Outcome<()> {
+    let Some(directory) = file.parent() else {
+        return Ok(());
+    };
+    if directory.as_os_str().is_empty() || directory.is_dir() {
+        return Ok(());
+    }
+    let shown = directory.display();
+    if globals.db.is_some() {
+        let message = format!("no directory `{shown}` for the database");
+        return Err(Failure::new(Exit::Database, "no_directory", message)
+            .hint("make it, or name another file with --db"));
+    }
+    fs::create_dir_all(directory).map_err(|error| {
+        let message = format!("cannot make the directory `{shown}`: {error}");
+        Failure::new(Exit::Database, "no_directory", message)
+            .hint("name a database in a directory you may write to: --db FILE or CONTEXTURE_DB")
+    })
+}
+
+/// The file of an address, if it names one.
+pub(crate) fn file(address: &str) -> Option<&Path> {
+    match address.split_once(':') {
+        Some(("memory", _)) => None,
+        Some(("sqlite", path)) => Some(Path::new(path.strip_prefix("//").unwrap_or(path))),
+        Some((_, rest)) if rest.starts_with("//") => None,
+        _ => Some(Path::new(address)),
+    }
+}
+
+/// Whose conversations.
+///
+/// # Errors
+/// A name that breaks the rule for owners.
+pub(crate) fn owner(globals: &Globals) -> Outcome<Owner> {
+    Ok(Owner::new(&globals.owner)?)
+}
+
+/// Opens a conversation that exists, on the named branch or the active one.
+///
+/// # Errors
+/// As [`open`], or there is no such conversation or branch.
+pub(crate) async fn conversation(
+    globals: &Globals,
+    id: &str,
+    branch: Option<&str>,
+) -> Outcome<Conversation> {
+    let engine = open(globals, Missing::Refuse).await?;
+    let mut builder = engine.conversation(id).owner(&globals.owner);
+    if let Some(branch) = branch {
+        builder = builder.branch(branch);
+    }
+    Ok(builder.existing().await?)
+}

@@ -1,0 +1,259 @@
+//! The libraries' errors in the words of the command line: which exit code, which hint.
+
+use std::error::Error;
+use std::fmt::Write as _;
+
+use contexture::catalogue::CatalogueError;
+use contexture::compile::Refusal;
+use contexture::engine::EngineError;
+use contexture::ir::FragmentError;
+use contexture::render::RenderError;
+use contexture::store::{Error as StoreError, StorageFault, Thing};
+use contexture::wire::WireError;
+use serde_json::json;
+
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::printable::{grouped, pad, pad_left};
+
+/// An error and what caused it, in one line. Causes that only repeat what was said are left out.
+pub(crate) fn chain(error: &dyn Error) -> String {
+    let mut out = error.to_string();
+    let mut source = error.source();
+    while let Some(cause) = source {
+        let text = cause.to_string();
+        if !out.contains(&text) {
+            let _ = write!(out, ": {text}");
+        }
+        source = cause.source();
+    }
+    out
+}
+
+/// Why a text is not JSON; the place is counted from its own beginning.
+pub(crate) fn not_json(error: &serde_json::Error) -> Failure {
+    let (line, column) = (error.line(), error.column());
+    if error.is_eof() {
+        let message =
+            format!("truncated JSON: it ends at line {line} column {column} within a value");
+        return Failure::bad_input("not_json", message)
+            .hint("was the file copied, or the stream read, to its end?");
+    }
+    let text = error.to_string();
+    let what = text.split(" at line ").next().unwrap_or(&text);
+    let message = format!("not JSON: line {line} column {column}: {what}");
+    Failure::bad_input("not_json", message)
+}
+
+impl From<WireError> for Failure {
+    fn from(error: WireError) -> Self {
+        match &error {
+            WireError::NotJson { source, .. } => not_json(source),
+            WireError::WrongShape { format, .. } => Self::bad_input("wrong_format", chain(&error))
+                .hint(format!(
+                    "is it really {format}? Without a format it is detected"
+                )),
+            _ => Self::bad_input("invalid_document", chain(&error)),
+        }
+    }
+}
+
+impl From<FragmentError> for Failure {
+    fn from(error: FragmentError) -> Self {
+        match &error {
+            FragmentError::Json { source } => not_json(source),
+            _ => Self::bad_input("invalid_fragments", chain(&error)),
+        }
+    }
+}
+
+impl From<RenderError> for Failure {
+    fn from(error: RenderError) -> Self {
+        Self::bad_input("render", chain(&error))
+    }
+}
+
+impl From<contexture::ir::Error> for Failure {
+    fn from(error: contexture::ir::Error) -> Self {
+        let kind = match &error {
+            contexture::ir::Error::BadId { .. } => return Self::usage(chain(&error)),
+            contexture::ir::Error::Json { source, .. } => return not_json(source),
+            _ => "invalid_document",
+        };
+        Self::bad_input(kind, chain(&error))
+    }
+}
+
+impl From<CatalogueError> for Failure {
+    fn from(error: CatalogueError) -> Self {
+        match &error {
+            CatalogueError::UnknownModel { name, near } => {
+                let failure = Self::new(
+                    Exit::NotFound,
+                    "unknown_model",
+                    format!("unknown model {name:?}"),
+                )
+                .details(json!({ "model": name, "near": near }));
+                match near.as_slice() {
+                    [] => failure.hint("`contexture doctor --models` lists the known models"),
+                    near => failure.hint(format!("did you mean {}?", near.join(", "))),
+                }
+            }
+            _ => Self::bad_input("models_file", chain(&error)),
+        }
+    }
+}
+
+impl From<Refusal> for Failure {
+    fn from(refusal: Refusal) -> Self {
+        let kind = refusal.kind();
+        let failure = Self::new(Exit::Refused, kind, refusal.to_string());
+        match &refusal {
+            Refusal::DoesNotFit {
+                needed,
+                allowed,
+                window,
+                reserve,
+                segments,
+            } => {
+                let message = format!(
+                    "the request does not fit: {} tokens needed, {} allowed (window {} − reserve {})",
+                    grouped(*needed),
+                    grouped(*allowed),
+                    grouped(*window),
+                    grouped(*reserve)
+                );
+                let wide = segments
+                    .iter()
+                    .map(|segment| segment.name.chars().count())
+                    .max();
+                let mut failure = Self { message, ..failure }.details(json!({
+                    "needed": needed, "allowed": allowed, "window": window, "reserve": reserve,
+                    "segments": segments,
+                }));
+                for segment in segments {
+                    let tokens = pad_left(&grouped(segment.tokens), 9);
+                    failure = failure.note(format!(
+                        "required  {}  {tokens}",
+                        pad(&segment.name, wide.unwrap_or(0))
+                    ));
+                }
+                failure.hint("raise --window, lower --reserve, or shorten what is required")
+            }
+            Refusal::WindowTooSmall { .. } => failure.hint("lower --reserve, or raise --window"),
+            Refusal::BadParameter { .. } => Self {
+                exit: Exit::Usage,
+                ..failure
+            },
+            Refusal::UnsupportedTarget { .. } => Self {
+                exit: Exit::Usage,
+                ..failure
+            },
+            Refusal::NothingToSay { .. } => {
+                failure.hint("the conversation is empty, or holds nothing a model may read")
+            }
+            Refusal::Unsound { .. } => Self {
+                exit: Exit::Fault,
+                ..failure
+            }
+            .hint("this is a fault of contexture; please report it with the input"),
+            _ => failure,
+        }
+    }
+}
+
+impl From<StoreError> for Failure {
+    fn from(error: StoreError) -> Self {
+        let failure = Self::new(store_exit(&error), error.kind(), chain(&error));
+        match &error {
+            StoreError::NotFound { what, name } => {
+                let failure = Self {
+                    message: format!("no {what} {name:?}"),
+                    ..failure
+                }
+                .details(json!({ "what": what.to_string(), "name": name }));
+                match what {
+                    Thing::Conversation => {
+                        failure.hint("`contexture conversations` lists those of this owner")
+                    }
+                    Thing::Branch => failure.hint("`contexture branch list` shows the branches"),
+                    Thing::Checkpoint => {
+                        failure.hint("`contexture log` shows the checkpoints, marked ◆")
+                    }
+                    Thing::Node | Thing::Message => {
+                        failure.hint("`contexture log --all` shows every message with its id")
+                    }
+                    _ => failure,
+                }
+            }
+            StoreError::Ambiguous { candidates, .. } => failure
+                .details(json!({ "candidates": candidates }))
+                .hint("give more of the id"),
+            StoreError::HeadMoved { .. }
+            | StoreError::StateConflict { .. }
+            | StoreError::VersionConflict { .. } => failure.hint("look at it again, and repeat"),
+            StoreError::Busy { .. } => failure.hint("another process is writing; repeat"),
+            StoreError::OutcomeUnknown { .. } => {
+                failure.hint("repeat the command: what was stored is not stored twice")
+            }
+            StoreError::Newer { .. } => {
+                failure.hint("upgrade contexture, or name another database with --db")
+            }
+            StoreError::Storage { fault, .. } => storage(failure, *fault),
+            _ => failure,
+        }
+    }
+}
+
+fn store_exit(error: &StoreError) -> Exit {
+    match error {
+        StoreError::NotFound { .. } => Exit::NotFound,
+        StoreError::Ambiguous { .. }
+        | StoreError::AlreadyExists { .. }
+        | StoreError::HeadMoved { .. }
+        | StoreError::StateConflict { .. }
+        | StoreError::VersionConflict { .. }
+        | StoreError::IdConflict { .. }
+        | StoreError::StaleFence { .. } => Exit::Conflict,
+        StoreError::Limit { .. } | StoreError::Invalid { .. } => Exit::Refused,
+        _ => Exit::Database,
+    }
+}
+
+fn storage(failure: Failure, fault: StorageFault) -> Failure {
+    match fault {
+        StorageFault::Full => failure.hint("free some space, and repeat the command"),
+        StorageFault::ReadOnly | StorageFault::CannotOpen => failure
+            .hint("name a database in a directory you may write to: --db FILE or CONTEXTURE_DB"),
+        StorageFault::NotADatabase => failure.hint("name another file with --db"),
+        StorageFault::Corrupt => {
+            failure.hint("keep a copy; `contexture doctor` shows what can still be read")
+        }
+        _ => failure,
+    }
+}
+
+impl From<EngineError> for Failure {
+    fn from(error: EngineError) -> Self {
+        match error {
+            EngineError::Store(error) => error.into(),
+            EngineError::Name(error) => error.into(),
+            EngineError::Fragment(error) => error.into(),
+            EngineError::Wire(error) => error.into(),
+            EngineError::Catalogue(error) => error.into(),
+            EngineError::Refused(refusal) => refusal.into(),
+            EngineError::UnsupportedDatabase { .. } => Self::usage(chain(&error)),
+            EngineError::EmptyBranch { .. } => {
+                Self::new(Exit::Refused, "empty_branch", chain(&error))
+            }
+            EngineError::ConversationExists { .. } => {
+                Self::new(Exit::Conflict, "already_exists", chain(&error))
+                    .hint("it has other contents; give the import another name with --conversation")
+            }
+            EngineError::StoredItem { .. } | EngineError::StoredState { .. } => {
+                Self::new(Exit::Database, "damaged", chain(&error))
+            }
+            _ => Self::bad_input("invalid", chain(&error)),
+        }
+    }
+}

@@ -1,0 +1,62 @@
+//! Options that every command takes.
+
+use clap::{Args, ValueEnum};
+
+/// Options that every command takes.
+#[derive(Clone, Debug, Args)]
+#[command(next_help_heading = "Options for all commands")]
+pub(crate) struct Globals {
+    /// The database: a file, made if it does not exist
+    ///
+    /// Default: contexture/contexture.db under $XDG_DATA_HOME, or under ~/.local/share. Only
+    /// commands that keep or show conversations open it. `memory:` forgets at the end.
+    #[arg(long, env = "CONTEXTURE_DB", value_name = "FILE", global = true)]
+    pub(crate) db: Option<String>,
+    /// Whose conversations: nobody sees those of another owner
+    #[arg(
+        long,
+        env = "CONTEXTURE_OWNER",
+        value_name = "NAME",
+        default_value = "local",
+        global = true
+    )]
+    pub(crate) owner: String,
+    /// Results, reports and errors as JSON
+    #[arg(long, global = true)]
+    pub(crate) json: bool,
+    /// Colours: on a terminal (and if NO_COLOR is not set), always, never
+    #[arg(
+        long,
+        value_enum,
+        default_value = "auto",
+        value_name = "WHEN",
+        global = true
+    )]
+    pub(crate) color: Color,
+    /// No reports and no progress, only results and errors
+    #[arg(long, short, global = true)]
+    pub(crate) quiet: bool,
+}
+
+/// When there are colours.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Color {
+    /// On a terminal, and if `NO_COLOR` is not set.
+    Auto,
+    /// Always.
+    Always,
+    /// Never.
+    Never,
+}
+
+impl Color {
+    /// Makes it the rule of both streams.
+    pub(crate) fn apply(self) {
+        match self {
+            Self::Auto => anstream::ColorChoice::Auto,
+            Self::Always => anstream::ColorChoice::Always,
+            Self::Never => anstream::ColorChoice::Never,
+        }
+        .write_global();
+    }
+}

@@ -1,0 +1,77 @@
+//! The model meant where none is named.
+//!
+//! A document that says which model it was written for keeps it, if it is compiled for its own
+//! format. Otherwise it is the provider's general model of the catalogue below: named here and in
+//! `docs/cli.md`, and changed only with a new version.
+
+use contexture::catalogue::{Catalogue, ModelSpec};
+use contexture::wire::Format;
+
+/// The general model behind a format.
+pub(crate) const fn general(format: Format) -> &'static str {
+    match format {
+        Format::OpenAiChat | Format::OpenAiResponses => "gpt-5.4",
+        Format::Gemini => "gemini-3.5-flash",
+        Format::Anthropic | Format::Ui | Format::Items => "claude-sonnet-5",
+    }
+}
+
+/// The format in which a model is spoken to by its own provider; OpenAI's chat, which most hosts
+/// understand, for the others.
+pub(crate) fn native(spec: &ModelSpec) -> Format {
+    match spec.provider.as_str() {
+        "anthropic" => Format::Anthropic,
+        "google" => Format::Gemini,
+        "openai" => Format::OpenAiResponses,
+        _ => Format::OpenAiChat,
+    }
+}
+
+/// The model for `format`: the one named, else the document's own, else the general one.
+pub(crate) fn choose(
+    named: Option<&str>,
+    own: Option<&str>,
+    written_in: Option<Format>,
+    format: Format,
+) -> String {
+    if let Some(named) = named {
+        return named.to_owned();
+    }
+    // A model of another provider, or one nobody knows, would only be an error here.
+    let own =
+        own.filter(|own| written_in == Some(format) && Catalogue::builtin().resolve(own).is_ok());
+    own.unwrap_or(general(format)).to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn general_models_are_known_and_speak_the_format() {
+        for format in Format::PROVIDERS {
+            let spec = Catalogue::builtin().resolve(general(format)).unwrap();
+            let spoken = native(spec);
+            let chat = (format, spoken) == (Format::OpenAiChat, Format::OpenAiResponses);
+            assert!(spoken == format || chat, "{format}: {}", spec.id);
+        }
+    }
+
+    #[test]
+    fn the_documents_model_counts_only_in_its_own_format() {
+        let check = |named, own, written_in, expected: &str| {
+            assert_eq!(choose(named, own, written_in, Format::Anthropic), expected);
+        };
+        let anthropic = Some(Format::Anthropic);
+        check(Some("x"), Some("claude-opus-5"), anthropic, "x");
+        check(None, Some("claude-opus-5"), anthropic, "claude-opus-5");
+        check(
+            None,
+            Some("claude-opus-5"),
+            Some(Format::Ui),
+            "claude-sonnet-5",
+        );
+        check(None, Some("nobody-knows"), anthropic, "claude-sonnet-5");
+        check(None, None, None, "claude-sonnet-5");
+    }
+}

@@ -1,0 +1,126 @@
+//! What is to be compiled for whom: the arguments of `compile`, and its lines in a stream.
+
+use std::sync::Arc;
+
+use contexture::compile::{
+    Band, CompileError, Compiled, Compiler, Content, Contribution, Target, TrimPolicy,
+};
+use contexture::ir::{Fragment, Raw, RequestOptions, Transcript};
+use contexture::render::Renderer;
+use contexture::{Catalogue, Format};
+
+use crate::failure::{Failure, Outcome};
+use crate::models;
+
+/// To whom, how much, and what else to say.
+#[derive(Clone, Debug)]
+pub(crate) struct Order {
+    /// The format of the result.
+    pub(crate) to: Format,
+    /// The model, if one was named.
+    pub(crate) model: Option<String>,
+    /// Tokens the model can hold, if it was said.
+    pub(crate) window: Option<u64>,
+    /// Tokens kept free for the answer, if it was said.
+    pub(crate) reserve: Option<u64>,
+    /// Top-level fields of the payload, verbatim.
+    pub(crate) params: Vec<(String, Raw)>,
+    /// Fragments for the system prompt.
+    pub(crate) system: Vec<Fragment>,
+    /// What renders them.
+    pub(crate) renderer: Arc<dyn Renderer>,
+}
+
+impl Order {
+    /// The target for what was written in `written_in` for the model `own`.
+    ///
+    /// For UI messages, which no model reads, the target is that of the model's own provider: what
+    /// fits there is what they show.
+    ///
+    /// # Errors
+    /// An unknown model.
+    pub(crate) fn target(&self, own: Option<&str>, written_in: Option<Format>) -> Outcome<Target> {
+        let model = models::choose(self.model.as_deref(), own, written_in, self.to);
+        let format = match self.to {
+            Format::Ui => models::native(Catalogue::builtin().resolve(&model)?),
+            Format::Items => {
+                return Err(
+                    Failure::usage("items are not a request: no model reads them")
+                        .hint("`contexture export --to items` writes the items of a conversation"),
+                );
+            }
+            format => format,
+        };
+        let mut target = Target::new(format, model);
+        if let Some(window) = self.window {
+            target = target.window(window);
+        }
+        if let Some(reserve) = self.reserve {
+            target = target.reserve(reserve);
+        }
+        for (name, value) in &self.params {
+            target = target.param(name, value.clone());
+        }
+        Ok(target)
+    }
+
+    /// The fragments, as what is said beside the conversation.
+    pub(crate) fn said(&self) -> Option<Contribution> {
+        if self.system.is_empty() {
+            return None;
+        }
+        let content = Content::Fragments {
+            fragments: self.system.clone(),
+            renderer: Arc::clone(&self.renderer),
+        };
+        Some(Contribution::new("fragments", Band::System, content))
+    }
+
+    /// Compiles a document that is not stored.
+    ///
+    /// # Errors
+    /// An unknown model, or the compiler's refusal.
+    pub(crate) fn compile(
+        &self,
+        transcript: &Transcript,
+        written_in: Option<Format>,
+    ) -> Outcome<Compiled> {
+        let target = self
+            .target(transcript.model.as_deref(), written_in)?
+            .options(self.options(&transcript.options))
+            .tools(transcript.tools.clone())
+            // Nothing follows this call: there is no prefix to keep stable, so the window is filled.
+            .trim(TrimPolicy { low_water: 100 });
+        let mut compiler = Compiler::new(Catalogue::builtin());
+        if !transcript.instructions.is_empty() {
+            let content = Content::Instructions(transcript.instructions.clone());
+            compiler = compiler.with(Contribution::new("instructions", Band::System, content));
+        }
+        if let Some(said) = self.said() {
+            compiler = compiler.with(said);
+        }
+        Ok(compiler.compile(&transcript.items, &target)?)
+    }
+
+    /// The document's options, its output limit within what this order keeps free for the answer.
+    fn options(&self, own: &RequestOptions) -> RequestOptions {
+        let mut options = own.clone();
+        options.max_output_tokens = match (own.max_output_tokens, self.reserve, self.window) {
+            (Some(limit), Some(reserve), _) => Some(limit.min(reserve)),
+            // A limit made for a larger window would leave nothing of this one.
+            (Some(limit), None, Some(window)) if limit > window / 2 => None,
+            (limit, ..) => limit,
+        };
+        options
+    }
+}
+
+impl From<CompileError> for Failure {
+    fn from(error: CompileError) -> Self {
+        match error {
+            CompileError::Catalogue(error) => error.into(),
+            CompileError::Refused(refusal) => refusal.into(),
+            other => Self::bad_input("compile", other.to_string()),
+        }
+    }
+}

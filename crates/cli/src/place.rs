@@ -1,0 +1,53 @@
+//! A place in a conversation, as people name it: a message's id, or the beginning of a node's.
+
+use std::sync::Arc;
+
+use contexture::Conversation;
+use contexture::ir::MessageId;
+use contexture::store::{Error as StoreError, Node, NodeQuery, Thing};
+
+use crate::exit::Exit;
+use crate::failure::{Failure, Outcome};
+
+/// The fewest digits of a node's id.
+const FEWEST: usize = 4;
+
+/// What a name names.
+#[derive(Clone, Debug)]
+pub(crate) enum Place {
+    /// A message, by its whole id; its nodes wherever they stand.
+    Message(MessageId, Vec<Arc<Node>>),
+    /// A node, by the beginning of its id.
+    Node(Arc<Node>),
+}
+
+/// Finds a place. The whole id of a message is looked for before the beginning of a node's.
+///
+/// # Errors
+/// There is no such place, or more than one.
+pub(crate) async fn find(chat: &Conversation, name: &str) -> Outcome<Place> {
+    let store = chat.engine().store();
+    if let Ok(id) = MessageId::new(name) {
+        let query = NodeQuery::Message(id.clone());
+        match store.nodes(chat.owner(), chat.id(), query).await {
+            Ok(nodes) => return Ok(Place::Message(id, nodes)),
+            Err(StoreError::NotFound { .. }) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+    let hex = name.bytes().all(|byte| byte.is_ascii_hexdigit());
+    if !hex || name.len() > 32 {
+        return Err(StoreError::not_found(Thing::Message, name).into());
+    }
+    if name.len() < FEWEST {
+        let message = format!("{name:?} is too short for an id: give at least {FEWEST} digits");
+        return Err(Failure::new(Exit::Usage, "usage", message)
+            .hint("`contexture log` shows ids as short as they are unique"));
+    }
+    let query = NodeQuery::Prefix(name.to_ascii_lowercase());
+    let nodes = store.nodes(chat.owner(), chat.id(), query).await?;
+    match nodes.into_iter().next() {
+        Some(node) => Ok(Place::Node(node)),
+        None => Err(StoreError::not_found(Thing::Message, name).into()),
+    }
+}

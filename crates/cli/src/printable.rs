@@ -1,0 +1,134 @@
+//! Text from outside, made safe for a terminal.
+
+use std::borrow::Cow;
+
+use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
+
+/// The text on one line: control characters and runs of white space become one space, so that nothing in a
+/// stored message can move the cursor or colour the screen.
+pub(crate) fn one_line(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut space = true;
+    for c in text.chars() {
+        let blank = c.is_whitespace() || is_unsafe(c);
+        match (blank, space) {
+            (true, true) => {}
+            (true, false) => out.push(' '),
+            (false, _) => out.push(c),
+        }
+        space = blank;
+    }
+    out.truncate(out.trim_end().len());
+    out
+}
+
+/// The text with its lines; control characters other than tab and newline shown as `�`.
+pub(crate) fn lines(text: &str) -> Cow<'_, str> {
+    let bad = |c: char| is_unsafe(c) && c != '\n' && c != '\t';
+    if text.contains(bad) {
+        Cow::Owned(text.replace("\r\n", "\n").replace(bad, "\u{fffd}"))
+    } else {
+        Cow::Borrowed(text)
+    }
+}
+
+/// At most `columns` columns of the text; `…` stands for the rest.
+pub(crate) fn clip(text: &str, columns: usize) -> String {
+    if text.width() <= columns {
+        return text.to_owned();
+    }
+    let mut left = columns.saturating_sub(1);
+    let mut out = String::new();
+    for c in text.chars() {
+        let width = c.width().unwrap_or(0);
+        if width > left {
+            break;
+        }
+        left -= width;
+        out.push(c);
+    }
+    out.truncate(out.trim_end().len());
+    out.push('…');
+    out
+}
+
+/// The text, padded with spaces to `columns`.
+pub(crate) fn pad(text: &str, columns: usize) -> String {
+    let missing = columns.saturating_sub(text.width());
+    format!("{text}{}", " ".repeat(missing))
+}
+
+/// The text, with spaces before it up to `columns`.
+pub(crate) fn pad_left(text: &str, columns: usize) -> String {
+    let missing = columns.saturating_sub(text.width());
+    format!("{}{text}", " ".repeat(missing))
+}
+
+/// The text's width on a terminal.
+pub(crate) fn width(text: &str) -> usize {
+    text.width()
+}
+
+/// Thousands apart: `13,986`.
+pub(crate) fn grouped(number: u64) -> String {
+    let digits = number.to_string();
+    let mut out = String::with_capacity(digits.len() + digits.len() / 3);
+    for (at, digit) in digits.chars().enumerate() {
+        if at > 0 && (digits.len() - at).is_multiple_of(3) {
+            out.push(',');
+        }
+        out.push(digit);
+    }
+    out
+}
+
+/// `1 message`, `2 messages`.
+pub(crate) fn counted(number: u64, one: &str) -> String {
+    let s = if number == 1 { "" } else { "s" };
+    format!("{} {one}{s}", grouped(number))
+}
+
+/// Control characters, and the marks that turn the direction of what follows.
+fn is_unsafe(c: char) -> bool {
+    c.is_control() || matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_moves_the_cursor() {
+        assert_eq!(one_line("  a\n\n\tb\u{1b}[31m c\u{7}"), "a b [31m c");
+        assert_eq!(one_line("\u{202e}abc"), "abc");
+        assert_eq!(
+            lines("a\r\n\u{1b}]0;x\u{7}\tb"),
+            "a\n\u{fffd}]0;x\u{fffd}\tb"
+        );
+        assert_eq!(lines("a\n\tb"), "a\n\tb");
+    }
+
+    #[test]
+    fn clipping_counts_columns() {
+        for (text, columns, expected) in [
+            ("abc", 3, "abc"),
+            ("abcd", 3, "ab…"),
+            ("漢字漢字", 5, "漢字…"),
+            ("漢字漢字", 4, "漢…"),
+            ("ab cd", 4, "ab…"),
+            ("", 0, ""),
+        ] {
+            assert_eq!(clip(text, columns), expected, "{text} {columns}");
+        }
+        assert_eq!(pad("漢", 4), "漢  ");
+        assert_eq!(pad_left("7", 3), "  7");
+    }
+
+    #[test]
+    fn figures() {
+        assert_eq!(grouped(0), "0");
+        assert_eq!(grouped(1_234_567), "1,234,567");
+        assert_eq!(counted(1, "call"), "1 call");
+        assert_eq!(counted(1_000, "call"), "1,000 calls");
+    }
+}

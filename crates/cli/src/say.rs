@@ -1,0 +1,75 @@
+//! Writing: results on standard output, everything else on standard error.
+//!
+//! Results for programs are written as they are. What people read goes through streams that drop
+//! colours where there is no terminal.
+
+use std::io::{self, Write};
+
+use owo_colors::OwoColorize as _;
+use serde::Serialize;
+
+use crate::failure::{Failure, Outcome};
+use crate::printable::lines;
+
+/// Writes a result as it is; a newline follows if it does not end in one.
+///
+/// # Errors
+/// When it cannot be written.
+pub(crate) fn raw(text: &str) -> Outcome<()> {
+    let mut out = io::stdout().lock();
+    out.write_all(text.as_bytes())?;
+    if !text.ends_with('\n') {
+        out.write_all(b"\n")?;
+    }
+    out.flush()?;
+    Ok(())
+}
+
+/// Writes a result as JSON on one line.
+///
+/// # Errors
+/// When it cannot be written.
+pub(crate) fn json(value: &impl Serialize) -> Outcome<()> {
+    let text =
+        serde_json::to_string(value).map_err(|error| Failure::from(io::Error::other(error)))?;
+    raw(&text)
+}
+
+/// Writes a result for people, which may carry colours.
+///
+/// # Errors
+/// When it cannot be written.
+pub(crate) fn styled(text: &str) -> Outcome<()> {
+    let mut out = anstream::stdout().lock();
+    out.write_all(text.as_bytes())?;
+    out.flush()?;
+    Ok(())
+}
+
+/// Writes a report for people to standard error. That nobody can read it is no failure.
+pub(crate) fn aside(text: &str) {
+    let mut out = anstream::stderr().lock();
+    let _ = out.write_all(text.as_bytes());
+    let _ = out.flush();
+}
+
+/// Says why the command failed.
+pub(crate) fn failure(failure: &Failure, as_json: bool) {
+    if as_json {
+        aside(&format!("{}\n", failure.to_json()));
+        return;
+    }
+    let mut text = format!("{} {}\n", "error:".red().bold(), lines(&failure.message));
+    for note in &failure.notes {
+        text.push_str(&format!("  {}\n", lines(note)));
+    }
+    if let Some(hint) = &failure.hint {
+        text.push_str(&format!("  {} {}\n", "hint:".cyan(), lines(hint)));
+    }
+    aside(&text);
+}
+
+/// Says what is worth knowing though the command goes on.
+pub(crate) fn warning(text: &str) {
+    aside(&format!("{} {}\n", "warning:".yellow().bold(), lines(text)));
+}

@@ -1,0 +1,27 @@
+//! What is known of the terminal.
+
+use std::env;
+use std::io::{self, IsTerminal};
+
+use console::Term;
+
+/// How many columns to fill: the terminal's, within reason, or `otherwise` where standard output is
+/// none. `COLUMNS` decides if it is set.
+pub(crate) fn columns(otherwise: usize) -> usize {
+    let set = env::var("COLUMNS")
+        .ok()
+        .and_then(|columns| columns.parse::<usize>().ok());
+    if let Some(columns) = set {
+        return columns.clamp(40, 400);
+    }
+    if !io::stdout().is_terminal() {
+        return otherwise;
+    }
+    let (_, columns) = Term::stdout().size();
+    usize::from(columns).clamp(60, 200)
+}
+
+/// Whether somebody watches standard error.
+pub(crate) fn is_watched() -> bool {
+    io::stderr().is_terminal()
+}

@@ -1,0 +1,155 @@
+//! Nodes gathered to messages.
+//!
+//! An entry is a stretch of nodes of one message, one after the other, in whose inside nothing
+//! branches and no name points. So a message that was branched in its middle shows as two entries.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use contexture::ir::NodeId;
+use contexture::store::{Node, NodeKind};
+
+use crate::tree::load::Tree;
+
+/// One line of the drawing.
+#[derive(Debug)]
+pub(crate) struct Entry {
+    /// Its nodes, oldest first; never empty.
+    pub(crate) nodes: Vec<Arc<Node>>,
+    /// The entry before it.
+    pub(crate) parent: Option<usize>,
+    /// The entries after it.
+    pub(crate) children: Vec<usize>,
+    /// Branches whose head it is, the active one first.
+    pub(crate) branches: Vec<String>,
+    /// Checkpoints that point to it.
+    pub(crate) checkpoints: Vec<String>,
+    /// Whether the active branch ends here.
+    pub(crate) active: bool,
+}
+
+impl Entry {
+    /// The newest node: what names point to.
+    pub(crate) fn head(&self) -> Option<&Arc<Node>> {
+        self.nodes.last()
+    }
+
+    /// Who speaks: `user`, `assistant`, `tool`, `system`, `compaction`, `other`.
+    pub(crate) fn role(&self) -> &'static str {
+        let rank = |node: &&Arc<Node>| match node.kind {
+            NodeKind::User => 0,
+            NodeKind::Assistant | NodeKind::FunctionCall | NodeKind::Reasoning => 1,
+            NodeKind::Instruction => 2,
+            NodeKind::Compaction => 3,
+            NodeKind::FunctionCallOutput => 4,
+            _ => 5,
+        };
+        match self.nodes.iter().min_by_key(rank).map(|node| rank(&node)) {
+            Some(0) => "user",
+            Some(1) => "assistant",
+            Some(2) => "system",
+            Some(3) => "compaction",
+            Some(4) => "tool",
+            _ => "other",
+        }
+    }
+
+    /// How many functions were called.
+    pub(crate) fn calls(&self) -> u64 {
+        let calls = self
+            .nodes
+            .iter()
+            .filter(|node| node.kind == NodeKind::FunctionCall);
+        calls.count() as u64
+    }
+
+    /// Whether nothing but its text is to be seen: no name, no fork.
+    pub(crate) fn is_plain(&self) -> bool {
+        self.branches.is_empty() && self.checkpoints.is_empty() && self.children.len() < 2
+    }
+}
+
+/// The entries of a tree, parents before children.
+#[derive(Debug, Default)]
+pub(crate) struct Entries(pub(crate) Vec<Entry>);
+
+impl Entries {
+    /// Gathers the nodes of a tree.
+    pub(crate) fn of(tree: &Tree) -> Self {
+        let mut children: HashMap<NodeId, usize> = HashMap::new();
+        for parent in tree.nodes.iter().filter_map(|node| node.parent) {
+            *children.entry(parent).or_default() += 1;
+        }
+        let named = Self::names(tree);
+        let mut entries: Vec<Entry> = Vec::new();
+        let mut entry_of: HashMap<NodeId, usize> = HashMap::new();
+        for node in &tree.nodes {
+            let parent = node
+                .parent
+                .and_then(|parent| entry_of.get(&parent).copied());
+            let joins = parent.filter(|&parent| {
+                let last = entries.get(parent).and_then(|entry| entry.nodes.last());
+                last.is_some_and(|last| {
+                    Some(last.id) == node.parent
+                        && last.message() == node.message()
+                        && children.get(&last.id) == Some(&1)
+                        && !named.contains_key(&last.id)
+                })
+            });
+            let place = joins.unwrap_or(entries.len());
+            entry_of.insert(node.id, place);
+            if let Some(entry) = joins.and_then(|place| entries.get_mut(place)) {
+                entry.nodes.push(Arc::clone(node));
+                continue;
+            }
+            if let Some(parent) = parent.and_then(|parent| entries.get_mut(parent)) {
+                parent.children.push(place);
+            }
+            entries.push(Entry {
+                nodes: vec![Arc::clone(node)],
+                parent,
+                children: Vec::new(),
+                branches: Vec::new(),
+                checkpoints: Vec::new(),
+                active: false,
+            });
+        }
+        for (node, names) in named {
+            if let Some(entry) = entry_of
+                .get(&node)
+                .and_then(|place| entries.get_mut(*place))
+            {
+                entry.branches = names.branches;
+                entry.checkpoints = names.checkpoints;
+                entry.active = names.active;
+            }
+        }
+        Self(entries)
+    }
+
+    fn names(tree: &Tree) -> HashMap<NodeId, Names> {
+        let mut named: HashMap<NodeId, Names> = HashMap::new();
+        for branch in &tree.refs.branches {
+            let Some(head) = branch.head else { continue };
+            let names = named.entry(head).or_default();
+            if branch.active {
+                names.active = true;
+                names.branches.insert(0, branch.name.to_string());
+            } else {
+                names.branches.push(branch.name.to_string());
+            }
+        }
+        for checkpoint in &tree.refs.checkpoints {
+            let names = named.entry(checkpoint.node).or_default();
+            names.checkpoints.push(checkpoint.name.to_string());
+        }
+        named
+    }
+}
+
+#[derive(Debug, Default)]
+struct Names {
+    branches: Vec<String>,
+    checkpoints: Vec<String>,
+    active: bool,
+}

@@ -1,0 +1,174 @@
+//! The order of the rows and the lane each stands in.
+//!
+//! Newest first, children before parents. Of an entry's children one, the trunk, goes on in its
+//! lane: the one the active branch leads through, else the one with most entries behind it. Each
+//! other child is drawn whole in the lane beside, and joined before the next. So a straight line
+//! never leaves its lane, and as a side branch has at most half of what hangs off its fork, n entries
+//! need at most log n lanes beside the active branch's.
+
+use crate::tree::entry::Entries;
+
+/// A straight stretch of more entries than this is shortened.
+const LONG: usize = 12;
+/// How many of its newest entries are shown.
+const SHOWN_NEW: usize = 6;
+/// How many of its oldest entries are shown.
+const SHOWN_OLD: usize = 3;
+
+/// One row of the drawing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Row {
+    /// An entry in its lane.
+    Entry { lane: usize, entry: usize },
+    /// The lane beside ends: it left this one here.
+    Join { lane: usize },
+    /// So many entries of the lane are not shown.
+    Elided { lane: usize, entries: usize },
+    /// Between two trees that share nothing.
+    Gap,
+}
+
+enum Task {
+    Subtree { root: usize, lane: usize },
+    Row(Row),
+}
+
+/// All rows of all trees; those that hold the active branch first.
+pub(crate) fn rows(entries: &Entries) -> Vec<Row> {
+    let trunk = trunks(entries);
+    let mut roots: Vec<usize> = Vec::new();
+    for (place, entry) in entries.0.iter().enumerate() {
+        if entry.parent.is_none() {
+            roots.push(place);
+        }
+    }
+    // The newest tree first, and the one with the active branch before all.
+    roots.reverse();
+    roots.sort_by_key(|root| !trunk.active.get(*root).copied().unwrap_or(false));
+    let mut rows = Vec::new();
+    for (at, root) in roots.into_iter().enumerate() {
+        if at > 0 {
+            rows.push(Row::Gap);
+        }
+        draw(entries, &trunk, root, &mut rows);
+    }
+    rows
+}
+
+fn draw(entries: &Entries, trunk: &Trunks, root: usize, rows: &mut Vec<Row>) {
+    let mut tasks = vec![Task::Subtree { root, lane: 0 }];
+    while let Some(task) = tasks.pop() {
+        let (root, lane) = match task {
+            Task::Row(row) => {
+                rows.push(row);
+                continue;
+            }
+            Task::Subtree { root, lane } => (root, lane),
+        };
+        // Pushed from the root to the tip, so taken from the tip to the root.
+        let mut at = Some(root);
+        while let Some(place) = at {
+            tasks.push(Task::Row(Row::Entry { lane, entry: place }));
+            let next = trunk.next.get(place).copied().flatten();
+            let children = entries
+                .0
+                .get(place)
+                .map_or(&[][..], |entry| &entry.children);
+            for child in children.iter().filter(|child| Some(**child) != next) {
+                tasks.push(Task::Row(Row::Join { lane }));
+                tasks.push(Task::Subtree {
+                    root: *child,
+                    lane: lane + 1,
+                });
+            }
+            at = next;
+        }
+    }
+}
+
+struct Trunks {
+    /// For each entry the child that goes on in its lane.
+    next: Vec<Option<usize>>,
+    /// Whether the active branch leads through the entry.
+    active: Vec<bool>,
+}
+
+fn trunks(entries: &Entries) -> Trunks {
+    let count = entries.0.len();
+    let mut size = vec![1_usize; count];
+    let mut active: Vec<bool> = entries.0.iter().map(|entry| entry.active).collect();
+    let mut best: Vec<Option<(bool, usize, usize)>> = vec![None; count];
+    // Children stand behind their parents, so from the back every entry is complete when it is met.
+    for place in (0..count).rev() {
+        let Some(parent) = entries.0.get(place).and_then(|entry| entry.parent) else {
+            continue;
+        };
+        let own = size.get(place).copied().unwrap_or(1);
+        let leads = active.get(place).copied().unwrap_or(false);
+        if let Some(total) = size.get_mut(parent) {
+            *total += own;
+        }
+        if let Some(through) = active.get_mut(parent) {
+            *through |= leads;
+        }
+        if let Some(slot) = best.get_mut(parent) {
+            let candidate = (leads, own, place);
+            if slot.is_none_or(|known| (known.0, known.1) <= (leads, own)) {
+                *slot = Some(candidate);
+            }
+        }
+    }
+    let next = best
+        .into_iter()
+        .map(|best| best.map(|(_, _, place)| place))
+        .collect();
+    Trunks { next, active }
+}
+
+/// Shortens long straight stretches in which nothing happens.
+pub(crate) fn shorten(rows: Vec<Row>, entries: &Entries) -> Vec<Row> {
+    let plain = |row: &Row| match row {
+        Row::Entry { lane, entry } => {
+            let plain = entries.0.get(*entry).is_some_and(|entry| entry.is_plain());
+            plain.then_some(*lane)
+        }
+        _ => None,
+    };
+    let mut out = Vec::with_capacity(rows.len());
+    for stretch in rows.chunk_by(|a, b| plain(a).is_some() && plain(a) == plain(b)) {
+        match stretch.first().and_then(plain) {
+            Some(lane) if stretch.len() > LONG => {
+                let hidden = stretch.len() - SHOWN_NEW - SHOWN_OLD;
+                out.extend(stretch.iter().take(SHOWN_NEW));
+                out.push(Row::Elided {
+                    lane,
+                    entries: hidden,
+                });
+                out.extend(stretch.iter().skip(SHOWN_NEW + hidden));
+            }
+            _ => out.extend(stretch),
+        }
+    }
+    out
+}
+
+/// The first `limit` entries, and how many were left out.
+pub(crate) fn first(rows: Vec<Row>, limit: usize) -> (Vec<Row>, usize) {
+    let mut left = limit;
+    let mut out = Vec::new();
+    let mut hidden = 0;
+    for row in rows {
+        let entries = match row {
+            Row::Entry { .. } => 1,
+            Row::Elided { entries, .. } => entries,
+            Row::Join { .. } | Row::Gap => 0,
+        };
+        if left == 0 {
+            hidden += entries;
+            continue;
+        }
+        left -= usize::from(matches!(row, Row::Entry { .. }));
+        out.push(row);
+    }
+    (out, hidden)
+}

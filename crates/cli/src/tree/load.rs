@@ -1,0 +1,108 @@
+//! Reading a whole tree: every node that a name reaches, once.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use contexture::Conversation;
+use contexture::ir::NodeId;
+use contexture::store::{At, Node, ReadRequest, Refs, Span};
+
+use crate::explain;
+use crate::failure::{Failure, Outcome};
+
+/// Nodes read at a time.
+const PAGE: u64 = 1_024;
+
+/// Nodes and names.
+#[derive(Debug, Default)]
+pub(crate) struct Tree {
+    /// Parents before children.
+    pub(crate) nodes: Vec<Arc<Node>>,
+    /// The place of each node in `nodes`.
+    pub(crate) places: HashMap<NodeId, usize>,
+    /// The names.
+    pub(crate) refs: Refs,
+}
+
+/// Reads the tree: from each name back to the first node that is known already.
+///
+/// # Errors
+/// The store's.
+pub(crate) async fn load(chat: &Conversation) -> Outcome<Tree> {
+    let refs = chat.refs().await?;
+    let branches = refs.branches.iter().filter_map(|branch| branch.head);
+    let checkpoints = refs.checkpoints.iter().map(|checkpoint| checkpoint.node);
+    let ends: Vec<NodeId> = branches.chain(checkpoints).collect();
+    let mut tree = Tree {
+        refs,
+        ..Tree::default()
+    };
+    for end in ends {
+        if tree.places.contains_key(&end) {
+            continue;
+        }
+        for node in fresh(chat, end, &tree).await?.into_iter().rev() {
+            tree.places.insert(node.id, tree.nodes.len());
+            tree.nodes.push(node);
+        }
+    }
+    Ok(tree)
+}
+
+/// The nodes of the path to `end` that are not known, newest first.
+async fn fresh(chat: &Conversation, end: NodeId, tree: &Tree) -> Outcome<Vec<Arc<Node>>> {
+    let mut newest_first = Vec::new();
+    let mut span = Span::Last(PAGE);
+    loop {
+        let request = ReadRequest {
+            at: At::Node(end),
+            span,
+            limit: None,
+        };
+        let store = chat.engine().store();
+        let page = store
+            .read(chat.owner(), chat.id(), request)
+            .await
+            .map_err(Failure::from)?;
+        for node in page.nodes.iter().rev() {
+            if tree.places.contains_key(&node.id) {
+                return Ok(newest_first);
+            }
+            newest_first.push(Arc::clone(node));
+        }
+        match page.nodes.first() {
+            Some(first) if first.depth > 1 => {
+                let to = first.depth - 1;
+                span = Span::Between(to.saturating_sub(PAGE - 1).max(1), to);
+            }
+            _ => return Ok(newest_first),
+        }
+    }
+}
+
+impl Tree {
+    /// How many digits of an id tell it from all others; at least four.
+    pub(crate) fn id_digits(&self) -> usize {
+        let mut ids: Vec<String> = self.nodes.iter().map(|node| node.id.to_string()).collect();
+        ids.sort_unstable();
+        let shared = |pair: &[String]| match pair {
+            [a, b] => a.bytes().zip(b.bytes()).take_while(|(a, b)| a == b).count(),
+            _ => 0,
+        };
+        ids.windows(2)
+            .map(shared)
+            .max()
+            .map_or(4, |shared| (shared + 1).max(4))
+    }
+}
+
+/// The item of a node, as far as it can be read.
+///
+/// # Errors
+/// The node is damaged.
+pub(crate) fn item(node: &Node) -> Outcome<contexture::Item> {
+    contexture::Item::parse(&node.json).map_err(|error| {
+        let message = format!("stored item {}: {}", node.id, explain::chain(&error));
+        Failure::new(crate::exit::Exit::Database, "damaged", message)
+    })
+}

@@ -1,0 +1,78 @@
+//! Words of the command line that stand for values: formats, sizes.
+
+use clap::builder::{PossibleValuesParser, TypedValueParser};
+use contexture::Format;
+use contexture::render;
+
+/// The formats of conversations, as an argument.
+pub(crate) fn wire_format() -> impl TypedValueParser<Value = Format> {
+    let names = Format::ALL.map(Format::as_str);
+    PossibleValuesParser::new(names).try_map(|name| name.parse::<Format>())
+}
+
+/// The formats fragments are rendered in, as an argument.
+pub(crate) fn render_format() -> impl TypedValueParser<Value = render::Format> {
+    let names = render::Format::ALL.map(render::Format::as_str);
+    PossibleValuesParser::new(names).try_map(|name| name.parse::<render::Format>())
+}
+
+/// A number of tokens: `16000`, `16_000`, `16k` (16,000), `1m` (1,000,000).
+///
+/// # Errors
+/// What was expected.
+pub(crate) fn tokens(text: &str) -> Result<u64, String> {
+    let expected = || "expected a number of tokens: 16000, 16k or 1m".to_owned();
+    let lower = text.to_ascii_lowercase().replace(['_', ','], "");
+    let (digits, unit) = match lower.strip_suffix('k') {
+        Some(digits) => (digits, 1_000),
+        None => match lower.strip_suffix('m') {
+            Some(digits) => (digits, 1_000_000),
+            None => (lower.as_str(), 1),
+        },
+    };
+    let (whole, part) = digits.split_once('.').unwrap_or((digits, ""));
+    let number: u64 = whole.parse().map_err(|_| expected())?;
+    let number = number.checked_mul(unit).ok_or_else(expected)?;
+    if part.is_empty() {
+        return if digits.contains('.') {
+            Err(expected())
+        } else {
+            Ok(number)
+        };
+    }
+    let scale = u32::try_from(part.len())
+        .ok()
+        .and_then(|length| 10_u64.checked_pow(length));
+    let scale = scale.filter(|scale| *scale <= unit).ok_or_else(expected)?;
+    let part: u64 = part.parse().map_err(|_| expected())?;
+    Ok(number + part * (unit / scale))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_of_tokens() {
+        for (text, expected) in [
+            ("16000", Some(16_000)),
+            ("16k", Some(16_000)),
+            ("16K", Some(16_000)),
+            ("1.5m", Some(1_500_000)),
+            ("0.5k", Some(500)),
+            ("16_000", Some(16_000)),
+            ("0", Some(0)),
+            ("", None),
+            ("k", None),
+            ("-1", None),
+            ("1.", None),
+            ("1.5", None),
+            ("0.0001k", None),
+            ("1e3", None),
+            ("99999999999999999999", None),
+            ("99999999999999999m", None),
+        ] {
+            assert_eq!(tokens(text).ok(), expected, "{text}");
+        }
+    }
+}
