@@ -54,6 +54,20 @@ pub(crate) struct BranchRow {
 const COLUMNS: &str = "id, name, head_segment, head_depth, head_node, messages, turns, compacted, \
      root_no, segment, next_seq, end_seq, fence, created_ms";
 
+/// Counts the names in a range.
+pub(crate) const COUNT_LIKE: &str =
+    "SELECT count(*) FROM branches WHERE id >> 32 = ? AND name >= ? AND name < ?";
+
+/// Reads the branch of a name.
+pub(crate) fn by_name_sql() -> String {
+    format!("SELECT {COLUMNS} FROM branches WHERE id >> 32 = ? AND name = ?")
+}
+
+/// Reads all branches of a conversation, in order of creation.
+pub(crate) fn all_sql() -> String {
+    format!("SELECT {COLUMNS} FROM branches WHERE id BETWEEN ? AND ? ORDER BY id")
+}
+
 fn read(row: &Row<'_>) -> Result<BranchRow, Fault> {
     let id: i64 = row.get(0)?;
     let name: String = row.get(1)?;
@@ -86,8 +100,7 @@ pub(crate) fn by_name(
     conversation: u32,
     name: &BranchName,
 ) -> Result<Option<BranchRow>, Fault> {
-    let sql = format!("SELECT {COLUMNS} FROM branches WHERE id >> 32 = ? AND name = ?");
-    let mut statement = conn.prepare_cached(&sql)?;
+    let mut statement = conn.prepare_cached(&by_name_sql())?;
     let mut rows = statement.query(params![conversation, name.as_str()])?;
     rows.next()?.map(read).transpose()
 }
@@ -118,8 +131,7 @@ pub(crate) fn name_of(
 
 /// All branches, in order of creation.
 pub(crate) fn all(conn: &Connection, conversation: u32) -> Result<Vec<BranchRow>, Fault> {
-    let sql = format!("SELECT {COLUMNS} FROM branches WHERE id BETWEEN ? AND ? ORDER BY id");
-    let mut statement = conn.prepare_cached(&sql)?;
+    let mut statement = conn.prepare_cached(&all_sql())?;
     let (first, last) = keys(conversation);
     let mut rows = statement.query([first, last])?;
     let mut found = Vec::new();
@@ -265,15 +277,10 @@ pub(crate) fn label(
             from,
             |base| {
                 // Names that begin with `<base>-v` lie between it and `<base>-w`.
-                let like: i64 = conn
-                    .prepare_cached(
-                        "SELECT count(*) FROM branches \
-                         WHERE id >> 32 = ? AND name >= ? AND name < ?",
-                    )?
-                    .query_row(
-                        params![conversation, format!("{base}-v"), format!("{base}-w")],
-                        |row| row.get(0),
-                    )?;
+                let like: i64 = conn.prepare_cached(COUNT_LIKE)?.query_row(
+                    params![conversation, format!("{base}-v"), format!("{base}-w")],
+                    |row| row.get(0),
+                )?;
                 let like = u64::try_from(like).unwrap_or(0);
                 Ok(like + u64::from(exists(base)?))
             },

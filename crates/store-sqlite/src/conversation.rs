@@ -179,6 +179,22 @@ pub(crate) fn get(
     }
 }
 
+/// Lists an owner's conversations, of one resource or all, from a cursor or from the first.
+pub(crate) fn list_sql(resource: bool, after: bool) -> String {
+    let resource = match resource {
+        true => "AND c.resource = :resource ",
+        false => "",
+    };
+    let after = match after {
+        true => "AND c.updated_ms <= :time AND (c.updated_ms < :time OR c.id > :after) ",
+        false => "",
+    };
+    format!(
+        "{SELECT} WHERE c.owner = :owner {resource}{after}\
+         ORDER BY c.updated_ms DESC, c.id LIMIT :fetch"
+    )
+}
+
 /// The owner's records, most recently updated first.
 pub(crate) fn list(
     conn: &Connection,
@@ -188,22 +204,18 @@ pub(crate) fn list(
     let limit = list.limit.unwrap_or(100);
     // One more than asked for tells whether there is a next page.
     let fetch = i64::try_from(limit).unwrap_or(i64::MAX).saturating_add(1);
-    let (owner_text, mut sql) = (owner.as_str(), format!("{SELECT} WHERE c.owner = :owner"));
+    let owner_text = owner.as_str();
     let mut bound: Vec<(&str, &dyn ToSql)> = vec![(":owner", &owner_text), (":fetch", &fetch)];
     if let Some(resource) = &list.resource {
-        sql.push_str(" AND c.resource = :resource");
         bound.push((":resource", resource));
     }
-    let after = list
-        .after
-        .as_ref()
-        .map(|at| (at.updated_ms, at.id.as_str()));
+    let after = list.after.as_ref();
+    let after = after.map(|at| (at.updated_ms, at.id.as_str()));
     if let Some((updated_ms, id)) = &after {
-        sql.push_str(" AND c.updated_ms <= :time AND (c.updated_ms < :time OR c.id > :after)");
         bound.push((":time", updated_ms));
         bound.push((":after", id));
     }
-    sql.push_str(" ORDER BY c.updated_ms DESC, c.id LIMIT :fetch");
+    let sql = list_sql(list.resource.is_some(), after.is_some());
     let mut statement = conn.prepare_cached(&sql)?;
     let mut rows = statement.query(bound.as_slice())?;
     let mut conversations = Vec::new();

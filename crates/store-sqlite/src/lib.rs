@@ -19,6 +19,8 @@ mod migrate;
 mod node_row;
 mod options;
 mod path;
+#[cfg(test)]
+mod plans;
 mod readers;
 mod state;
 mod store;

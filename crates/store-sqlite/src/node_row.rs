@@ -22,6 +22,21 @@ const COLUMNS: &str = "id, segment, depth, messages, turns, compacted, kind, ori
      created_ms, codec, step, node_id, content_hash, meaning_hash, answers, copied_from, run, \
      response, message_id, item";
 
+/// Reads the node of an id.
+pub(crate) fn by_id_sql() -> String {
+    format!("SELECT {COLUMNS} FROM nodes WHERE id >> 32 = ? AND node_id = ?")
+}
+
+/// Reads the nodes of a message.
+pub(crate) fn by_message_sql() -> String {
+    format!("SELECT {COLUMNS} FROM nodes WHERE id >> 32 = ? AND message_id = ?")
+}
+
+/// Reads a run of nodes.
+pub(crate) fn scan_sql() -> String {
+    format!("SELECT {COLUMNS} FROM nodes WHERE id BETWEEN ? AND ? ORDER BY id")
+}
+
 /// Where a row goes and what it carries besides its item.
 pub(crate) struct Slot {
     pub(crate) seq: u32,
@@ -228,8 +243,7 @@ fn scan(
     before: &mut Option<NodeId>,
     nodes: &mut Vec<Arc<Node>>,
 ) -> Result<(), Fault> {
-    let sql = format!("SELECT {COLUMNS} FROM nodes WHERE id BETWEEN ? AND ? ORDER BY id");
-    let mut statement = conn.prepare_cached(&sql)?;
+    let mut statement = conn.prepare_cached(&scan_sql())?;
     let last = stretch.seq + (stretch.to - stretch.from);
     let mut rows = statement.query([key(conv.no, stretch.seq), key(conv.no, last)])?;
     let mut depth = stretch.from;
@@ -264,8 +278,7 @@ pub(crate) fn find(
 }
 
 fn by_id(conn: &Connection, conv: &Conv, id: NodeId) -> Result<Option<Arc<Node>>, Fault> {
-    let sql = format!("SELECT {COLUMNS} FROM nodes WHERE id >> 32 = ? AND node_id = ?");
-    let mut statement = conn.prepare_cached(&sql)?;
+    let mut statement = conn.prepare_cached(&by_id_sql())?;
     let mut rows = statement.query(params![conv.no, id.as_bytes()])?;
     rows.next()?.map(|row| alone(conn, conv, row)).transpose()
 }
@@ -297,9 +310,8 @@ fn by_message(
     conv: &Conv,
     message: &MessageId,
 ) -> Result<Vec<Arc<Node>>, Fault> {
-    let sql = format!("SELECT {COLUMNS} FROM nodes WHERE id >> 32 = ? AND message_id = ?");
     let mut found = Vec::new();
-    let mut statement = conn.prepare_cached(&sql)?;
+    let mut statement = conn.prepare_cached(&by_message_sql())?;
     let mut rows = statement.query(params![conv.no, message.as_str()])?;
     while let Some(row) = rows.next()? {
         found.push(alone(conn, conv, row)?);

@@ -1,0 +1,75 @@
+//! The statements on hot paths use their index: a full scan would be right, and slow.
+
+use rusqlite::Connection;
+
+use crate::{branch, conversation, node_row};
+
+fn plan(conn: &Connection, sql: &str) -> String {
+    let mut statement = conn.prepare(&format!("EXPLAIN QUERY PLAN {sql}")).unwrap();
+    // Parameters stay unbound: only the plan is asked for.
+    let mut rows = statement.raw_query();
+    let mut plan = String::new();
+    while let Some(row) = rows.next().unwrap() {
+        plan.push_str(&row.get::<_, String>(3).unwrap());
+        plan.push('\n');
+    }
+    plan
+}
+
+#[test]
+fn every_lookup_is_a_search() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("plans.db");
+    drop(crate::SqliteStore::open(&path).unwrap());
+    let conn = Connection::open(&path).unwrap();
+    let check = |sql: &str, index: &str| {
+        let plan = plan(&conn, sql);
+        assert!(plan.contains(index), "{sql}\n{plan}");
+        assert!(!plan.contains("SCAN"), "{sql}\n{plan}");
+        assert!(!plan.contains("TEMP B-TREE"), "{sql}\n{plan}");
+    };
+    for analysed in [false, true] {
+        if analysed {
+            conn.execute_batch("ANALYZE").unwrap();
+        }
+        check(
+            &node_row::by_id_sql(),
+            "nodes_by_id (<expr>=? AND node_id=?)",
+        );
+        check(
+            &node_row::by_message_sql(),
+            "nodes_by_message (<expr>=? AND message_id=?)",
+        );
+        check(
+            &node_row::scan_sql(),
+            "INTEGER PRIMARY KEY (rowid>? AND rowid<?)",
+        );
+        check(
+            &branch::by_name_sql(),
+            "branches_by_name (<expr>=? AND name=?)",
+        );
+        check(
+            &branch::all_sql(),
+            "INTEGER PRIMARY KEY (rowid>? AND rowid<?)",
+        );
+        check(
+            branch::COUNT_LIKE,
+            "branches_by_name (<expr>=? AND name>? AND name<?)",
+        );
+        for (resource, after, index) in [
+            (false, false, "conversations_by_time (owner=?)"),
+            (
+                false,
+                true,
+                "conversations_by_time (owner=? AND updated_ms<?)",
+            ),
+            (
+                true,
+                false,
+                "conversations_by_resource (owner=? AND resource=?)",
+            ),
+        ] {
+            check(&conversation::list_sql(resource, after), index);
+        }
+    }
+}
