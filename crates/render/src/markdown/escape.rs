@@ -124,8 +124,10 @@ fn push_visible(out: &mut String, c: char) {
     }
 }
 
+/// Blank as CommonMark has it. A line of other white space, a no-break space say, is text, and without
+/// its indentation it would leave its bullet.
 fn is_blank(line: &str) -> bool {
-    line.chars().all(char::is_whitespace)
+    line.chars().all(|c| matches!(c, ' ' | '\t'))
 }
 
 fn is_break(c: char) -> bool {

@@ -160,10 +160,10 @@ fn read(text: &str) -> Result<Vec<Line>, String> {
                 Line::Bullet { text, depth, .. } => {
                     let indent = " ".repeat(2 * (*depth + 1));
                     let inner = line.strip_prefix(&indent).unwrap_or(line);
-                    if inner.len() == line.len() && !line.trim().is_empty() {
+                    if inner.len() == line.len() && !is_blank(line) {
                         return Err(format!("out of its bullet: {line:?}"));
                     }
-                    let inner = if line.trim().is_empty() { line } else { inner };
+                    let inner = if is_blank(line) { line } else { inner };
                     *text = format!("{text}\n{}", unguard(inner));
                 }
                 Line::Body(text) => *text = format!("{text}\n{}", unguard(line)),
@@ -172,6 +172,10 @@ fn read(text: &str) -> Result<Vec<Line>, String> {
         }
     }
     Ok(lines)
+}
+
+fn is_blank(line: &str) -> bool {
+    line.trim_matches([' ', '\t']).is_empty()
 }
 
 /// A heading is preceded by an empty line of its own.
@@ -277,6 +281,14 @@ fn structure_cannot_be_forged() {
     assert_eq!(
         render(r#"[{"name":"o","data":{"a**: b\n- **c":"v\n- **d**: e\n\nf"}}]"#),
         "## O\n- **a\\*\\*: b␤- \\*\\*c**: v\n  \\- **d**: e\n\n  f"
+    );
+}
+
+#[test]
+fn a_line_of_no_break_spaces_stays_in_its_bullet() {
+    assert_eq!(
+        render(r#"[{"name":"o","data":{"k":"a\n\u00a0\nb","l":["\n\n\u00a0","  "]}}]"#),
+        "## O\n- **k**: a\n  \u{a0}\n  b\n- **l**:\n  - \\\n\n    \u{a0}\n  - \\  "
     );
 }
 
