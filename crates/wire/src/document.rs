@@ -53,6 +53,9 @@ fn lower_request(dialect: &Dialect, kind: Kind, transcript: &Transcript) -> Lowe
         if dialect.format == Format::OpenAiResponses {
             frame.lead = openai_responses::listed_instructions(dialect, transcript);
         }
+        // A bare array has neither a model nor options; only what leads it can lose something.
+        let lead = !frame.lead.is_empty();
+        losses.retain(|loss| lead && loss.path.starts_with("instructions"));
         if frame.lead.is_empty() && !transcript.instructions.is_empty() {
             let why = "a bare array of messages has no place for instructions in this format";
             losses.push(Loss {

@@ -31,27 +31,31 @@ pub(super) fn read(value: &RawValue, options: &mut RequestOptions) -> Result<(),
     Ok(())
 }
 
-/// Writes `tool_choice`; `None` where the provider's default says the same.
+/// Writes `tool_choice`; `None` where the provider's default says the same, or nothing is offered.
 pub(super) fn write(
     options: &RequestOptions,
-    offered: usize,
+    offered: bool,
     losses: &mut Losses,
 ) -> Option<String> {
     let parallel = options.parallel_tool_calls;
+    if !offered {
+        if options.tool_choice.is_some() {
+            let why = "a choice without tools is refused";
+            losses.push("options.tool_choice", LossKind::Option, why);
+        }
+        return None;
+    }
     let (kind, name) = match &options.tool_choice {
         Some(ToolChoice::Other { format, raw }) if format == FORMAT => {
             return Some(raw.get().to_owned());
         }
         Some(ToolChoice::Other { format, .. }) => {
-            losses.push(
-                "options.tool_choice",
-                LossKind::Tool,
-                format!("a choice of {format}"),
-            );
+            let why = format!("a choice of {format}; the model decides");
+            losses.push("options.tool_choice", LossKind::Tool, why);
             ("auto", None)
         }
-        // Without a choice only a ban on parallel calls must be said, and only where there are tools.
-        None if parallel != Some(false) || offered == 0 => return None,
+        // Without a choice only a ban on parallel calls must be said.
+        None if parallel != Some(false) => return None,
         None | Some(ToolChoice::Auto) => ("auto", None),
         Some(ToolChoice::None) => return Some("{\"type\":\"none\"}".to_owned()),
         Some(ToolChoice::Required) => ("any", None),
@@ -60,10 +64,7 @@ pub(super) fn write(
     let mut object = Object::new();
     object.string("type", kind);
     object.maybe("name", name.map(|name| quote(name)).as_deref());
-    object.maybe("disable_parallel_tool_use", parallel.map(disabled));
+    let disabled = parallel.map(|parallel| if parallel { "false" } else { "true" });
+    object.maybe("disable_parallel_tool_use", disabled);
     Some(object.finish())
-}
-
-fn disabled(parallel: bool) -> &'static str {
-    if parallel { "false" } else { "true" }
 }

@@ -4,13 +4,20 @@
 //! base64. A file id is the provider's own: one that another provider issued names nothing here.
 
 use base64::Engine;
-use base64::engine::general_purpose::STANDARD;
+use base64::alphabet::STANDARD;
+use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
 use contexture_ir::{Extra, FilePart, ImagePart, quote};
 
 use super::words::FORMAT;
 use crate::json::Object;
 use crate::loss::{LossKind, Losses};
 use crate::media::DataUrl;
+
+/// Writers differ in whether they pad.
+const LENIENT: GeneralPurpose = GeneralPurpose::new(
+    &STANDARD,
+    GeneralPurposeConfig::new().with_decode_padding_mode(DecodePaddingMode::Indifferent),
+);
 
 /// An image block; `None`, with a loss, if the provider would refuse it.
 pub(super) fn image(part: &ImagePart, path: &str, losses: &mut Losses) -> Option<String> {
@@ -140,12 +147,12 @@ fn text_source(data: DataUrl<'_>, path: &str, losses: &mut Losses) -> Result<Str
     if !is_textual(essence) {
         return Err(format!("files of type `{essence}` are not accepted"));
     }
-    let bytes = STANDARD
+    let bytes = LENIENT
         .decode(data.base64)
         .map_err(|_| "the file's bytes are not base64")?;
     let text = String::from_utf8(bytes).map_err(|_| "the file's text is not UTF-8")?;
-    if data.media_type != "text/plain" {
-        let why = format!("`{}` is written as plain text", data.media_type);
+    if essence != "text/plain" {
+        let why = format!("`{essence}` is written as plain text");
         losses.push(format!("{path}.media_type"), LossKind::Value, why);
     }
     let mut source = Object::new();

@@ -14,6 +14,7 @@
 //! Item ids and statuses are bookkeeping of other formats and leave no loss; neither does a model name.
 
 mod choice;
+mod group;
 mod media;
 mod options;
 mod read;

@@ -87,7 +87,10 @@ fn output_config(raw: &Raw) -> (Option<String>, Option<ResponseFormat>, bool) {
     };
     let effort = fields.take_string(&["effort"]).ok().flatten();
     let format = fields.take(&["format"]).ok().flatten().map(Raw::from);
-    let mut whole = fields.is_empty() && (effort.is_some() || format.is_some());
+    let known = effort
+        .as_deref()
+        .is_none_or(|effort| EFFORTS.contains(&effort));
+    let mut whole = known && fields.is_empty() && (effort.is_some() || format.is_some());
     let typed = format.as_ref().and_then(|format| {
         let mut fields = format.fields()?;
         let kind = fields.take_string(&["type"]).ok()??;
@@ -121,7 +124,6 @@ fn thinking(raw: &Raw) -> (Option<u64>, bool) {
 pub(super) fn write(
     options: &RequestOptions,
     kept: &Extra,
-    tools: usize,
     object: &mut Object,
     losses: &mut Losses,
 ) {
@@ -144,10 +146,6 @@ pub(super) fn write(
         options.top_p.as_ref().map(Number::to_string).as_deref(),
     );
     stop(&options.stop, object, losses);
-    object.maybe(
-        "tool_choice",
-        choice::write(options, tools, losses).as_deref(),
-    );
     let limit = options.max_output_tokens;
     object.maybe(
         "thinking",
@@ -260,12 +258,19 @@ fn output_text(options: &RequestOptions, kept: &Extra, losses: &mut Losses) -> O
     }
     let mut object = Object::new();
     if let Some(word) = effort {
-        let nearest = nearest_effort(word);
-        if nearest != word {
-            let why = format!("`{word}` becomes `{nearest}`");
-            losses.push("options.reasoning.effort", LossKind::Value, why);
+        match nearest_effort(word) {
+            Some(nearest) => {
+                if nearest != word {
+                    let why = format!("`{word}` becomes `{nearest}`");
+                    losses.push("options.reasoning.effort", LossKind::Value, why);
+                }
+                object.string("effort", nearest);
+            }
+            None => {
+                let why = format!("the provider does not know the effort `{word}`");
+                losses.push("options.reasoning.effort", LossKind::Option, why);
+            }
         }
-        object.string("effort", nearest);
     }
     object.maybe(
         "format",
@@ -274,11 +279,10 @@ fn output_text(options: &RequestOptions, kept: &Extra, losses: &mut Losses) -> O
     (!object.is_empty()).then(|| object.finish())
 }
 
-fn nearest_effort(word: &str) -> &str {
+fn nearest_effort(word: &str) -> Option<&str> {
     match word {
-        word if EFFORTS.contains(&word) => word,
-        "minimal" => "low",
-        _ => "high",
+        "minimal" => Some("low"),
+        word => EFFORTS.contains(&word).then_some(word),
     }
 }
 

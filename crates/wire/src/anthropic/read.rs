@@ -73,7 +73,7 @@ fn read_message(
     if before == Some(role) && role != Role::System {
         hint(&mut reader.start, START, "message");
     }
-    let rest = fields.rest();
+    let rest = keep(fields.rest());
     if !rest.is_empty() {
         reader.start.set(MESSAGE, Raw::from_value(&rest)?);
     }

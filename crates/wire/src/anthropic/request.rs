@@ -3,7 +3,7 @@
 use contexture_ir::{Error, Fields, Transcript};
 
 use super::words::FORMAT;
-use super::{options, read, tools, write};
+use super::{choice, options, read, tools, write};
 use crate::Envelope;
 use crate::carry::{keep, tell_foreign_as};
 use crate::json::Object;
@@ -14,8 +14,10 @@ pub(super) fn lift(mut fields: Fields<'_>) -> Result<Transcript, Error> {
         model: fields.take_string(&["model"])?,
         ..Transcript::default()
     };
-    if let Some(system) = fields.take_present(&["system"])?
-        && system.get() != "[]"
+    if fields
+        .get(&["system"])
+        .is_some_and(|system| system.get() != "[]")
+        && let Some(system) = fields.take_present(&["system"])?
     {
         let message = read::system(system).map_err(|error| error.at("system"))?;
         transcript.instructions.push(message);
@@ -53,21 +55,17 @@ pub(super) fn envelope(request: &Transcript) -> Envelope {
             before.string("model", "")
         }
     };
-    before.maybe(
-        "tools",
-        tools::write(&request.tools, &mut losses).as_deref(),
-    );
+    let tools = tools::write(&request.tools, &mut losses);
+    before.maybe("tools", tools.as_deref());
     before.maybe(
         "system",
         write::system(&request.instructions, &mut losses).as_deref(),
     );
     let mut after = Object::new();
-    options::write(
-        &request.options,
-        &kept,
-        request.tools.len(),
-        &mut after,
-        &mut losses,
+    options::write(&request.options, &kept, &mut after, &mut losses);
+    after.maybe(
+        "tool_choice",
+        choice::write(&request.options, tools.is_some(), &mut losses).as_deref(),
     );
     after.carried(&kept);
     tell_foreign_as(&request.extra, FORMAT, "", LossKind::Option, &mut losses);

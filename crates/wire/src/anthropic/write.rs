@@ -7,6 +7,7 @@ use contexture_ir::{
     Raw, Reasoning, Role, TextPart, quote,
 };
 
+use super::group::{Block, Group};
 use super::media;
 use super::words::{FORMAT, MESSAGE};
 use crate::carry::{START, hinted, tell_foreign};
@@ -26,6 +27,7 @@ pub(super) fn run(dialect: &Dialect, run: &Run<'_, '_>) -> Chunk {
     for (index, entry) in run.entries.iter().enumerate() {
         writer.entry(index, entry);
     }
+    writer.settle();
     let mut elements = 0;
     let mut json = String::new();
     for text in writer.groups.into_iter().filter_map(Group::finish) {
@@ -113,63 +115,14 @@ enum Use {
     Response,
 }
 
-/// One native message being made.
-struct Group {
-    role: &'static str,
-    results: Vec<Block>,
-    rest: Vec<Block>,
-    fields: Extra,
-    string: bool,
-}
-
-/// One block; `plain` is its quoted text if it is nothing but text.
-struct Block {
-    json: String,
-    plain: Option<String>,
-}
-
-impl Block {
-    fn new(json: String) -> Self {
-        Self { json, plain: None }
-    }
-}
-
-impl Group {
-    fn new(role: &'static str) -> Self {
-        Self {
-            role,
-            results: Vec::new(),
-            rest: Vec::new(),
-            fields: Extra::new(),
-            string: false,
-        }
-    }
-
-    /// The message, unless nothing stands in it.
-    fn finish(self) -> Option<String> {
-        let blocks: Vec<Block> = self.results.into_iter().chain(self.rest).collect();
-        let content = match blocks.as_slice() {
-            [] => return None,
-            [
-                Block {
-                    plain: Some(text), ..
-                },
-            ] if self.string => text.clone(),
-            _ => array(blocks.into_iter().map(|block| block.json)),
-        };
-        let mut object = Object::new();
-        object
-            .string("role", self.role)
-            .raw("content", &content)
-            .carried(&self.fields);
-        Some(object.finish())
-    }
-}
-
 struct Writer {
     mid_system: bool,
     purpose: Use,
     groups: Vec<Group>,
+    /// Whether a system message stands in this run.
+    interrupted: bool,
+    /// Results that came behind it and belong before it.
+    late: Vec<Block>,
     losses: Losses,
     calls: Vec<String>,
     outputs: Vec<String>,
@@ -181,6 +134,8 @@ impl Writer {
             mid_system,
             purpose,
             groups: Vec::new(),
+            interrupted: false,
+            late: Vec::new(),
             losses: Losses::default(),
             calls: Vec::new(),
             outputs: Vec::new(),
@@ -249,6 +204,7 @@ impl Writer {
             }
             return;
         }
+        self.interrupted |= role == "system";
         self.group(role, &wire).rest.extend(blocks);
     }
 
@@ -350,10 +306,9 @@ impl Writer {
             self.group("user", &wire).rest.push(block);
             return;
         }
-        if hinted(&wire, START).is_none() && self.lead(&wire, path) {
-            if let Some(first) = self.groups.iter_mut().find(|group| group.role == "user") {
-                first.results.push(block);
-            }
+        if self.interrupted && hinted(&wire, START).is_none() {
+            self.moved(path);
+            self.late.push(block);
             return;
         }
         let group = self.group("user", &wire);
@@ -363,20 +318,17 @@ impl Writer {
         }
     }
 
-    /// Whether a result must go back before a system message that already stands in this run.
-    fn lead(&mut self, wire: &Extra, path: &str) -> bool {
-        if !self.groups.iter().any(|group| group.role == "system") {
-            return false;
+    /// Puts late results where the provider looks for them: into the run's first message.
+    fn settle(&mut self) {
+        if self.late.is_empty() {
+            return;
         }
-        self.moved(path);
         if self.groups.first().is_none_or(|group| group.role != "user") {
-            let mut group = Group::new("user");
-            if let Some(fields) = wire.get(MESSAGE).and_then(Raw::fields) {
-                group.fields.extend(fields.rest());
-            }
-            self.groups.insert(0, group);
+            self.groups.insert(0, Group::new("user"));
         }
-        true
+        if let Some(first) = self.groups.first_mut() {
+            first.results.append(&mut self.late);
+        }
     }
 
     fn moved(&mut self, path: &str) {

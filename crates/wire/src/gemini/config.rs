@@ -139,19 +139,31 @@ fn write_thinking(reasoning: Option<&ReasoningOptions>, losses: &mut Losses) -> 
     } else if effort == Some("none") {
         object.raw("thinkingBudget", "0");
     } else if let Some(word) = effort {
-        let level = match word {
-            "minimal" => "MINIMAL",
-            "low" => "LOW",
-            "medium" => "MEDIUM",
-            _ => "HIGH",
-        };
-        if !level.eq_ignore_ascii_case(word) {
-            let why = format!("`{word}` becomes `{level}`");
-            losses.push("options.reasoning.effort", LossKind::Value, why);
+        match level(word) {
+            Some(level) => {
+                if !level.eq_ignore_ascii_case(word) {
+                    let why = format!("`{word}` becomes `{level}`");
+                    losses.push("options.reasoning.effort", LossKind::Value, why);
+                }
+                object.string("thinkingLevel", level);
+            }
+            None => {
+                let why = format!("the provider does not know the effort `{word}`");
+                losses.push("options.reasoning.effort", LossKind::Option, why);
+            }
         }
-        object.string("thinkingLevel", level);
     }
     (!object.is_empty()).then(|| object.finish())
+}
+
+fn level(word: &str) -> Option<&'static str> {
+    Some(match word {
+        "minimal" => "MINIMAL",
+        "low" => "LOW",
+        "medium" => "MEDIUM",
+        "high" | "xhigh" | "max" => "HIGH",
+        _ => return None,
+    })
 }
 
 /// Writes `generationConfig`; `None` if it would be empty and was not.
@@ -274,6 +286,7 @@ fn read_choice(value: &RawValue, names: &mut Names) -> Result<ToolChoice, Error>
 /// Writes `toolConfig`; `None` if it would be empty and was not.
 pub(super) fn write_tools(
     options: &RequestOptions,
+    offered: bool,
     names: &Names,
     kept: &Extra,
     losses: &mut Losses,
@@ -283,7 +296,12 @@ pub(super) fn write_tools(
         losses.push("options.parallel_tool_calls", LossKind::Option, why);
     }
     let mut object = Object::new();
-    if let Some(choice) = write_choice(options.tool_choice.as_ref(), names, losses) {
+    let choice = options.tool_choice.as_ref();
+    if choice.is_some() && !offered {
+        let why = "a choice without tools is refused";
+        losses.push("options.tool_choice", LossKind::Option, why);
+    }
+    if let Some(choice) = write_choice(choice.filter(|_| offered), names, losses) {
         let key = "functionCallingConfig";
         object.renamed(key, &names.spell(key), &choice);
     }

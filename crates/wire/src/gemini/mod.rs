@@ -17,6 +17,7 @@
 //! other. Pictures by address whose kind nobody states are said to be JPEG, files `application/octet-stream`.
 
 mod config;
+mod group;
 mod ids;
 mod media;
 mod names;

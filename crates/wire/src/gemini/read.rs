@@ -132,7 +132,7 @@ impl<'i> Reader<'i> {
 
     fn content(&mut self, mut fields: Fields<'_>) -> Result<(), Error> {
         let parts = fields.take_present(&["parts"])?;
-        let rest = fields.rest();
+        let rest = keep(fields.rest());
         if !rest.is_empty() {
             self.start.set(CONTENT, Raw::from_value(&rest)?);
         }

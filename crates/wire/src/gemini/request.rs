@@ -65,16 +65,20 @@ pub(super) fn envelope(request: &Transcript) -> Envelope {
     {
         before.string("model", model);
     }
-    before.maybe(
-        "tools",
-        tools::write(&request.tools, &mut losses).as_deref(),
-    );
+    let tools = tools::write(&request.tools, &mut losses);
+    before.maybe("tools", tools.as_deref());
     if let Some(system) = write::system(&request.instructions, &mut losses) {
         let key = "systemInstruction";
         before.renamed(key, &names.spell(key), &system);
     }
     let mut after = Object::new();
-    if let Some(json) = config::write_tools(&request.options, &names, &kept, &mut losses) {
+    if let Some(json) = config::write_tools(
+        &request.options,
+        tools.is_some(),
+        &names,
+        &kept,
+        &mut losses,
+    ) {
         after.renamed("toolConfig", &names.spell("toolConfig"), &json);
     }
     if let Some(json) = config::write_generation(&request.options, &names, &kept, &mut losses) {

@@ -5,6 +5,7 @@ use contexture_ir::{
     Part, Raw, Reasoning, TextPart, quote,
 };
 
+use super::group::Group;
 use super::ids::is_synthetic;
 use super::names::{Names, peek};
 use super::words::{CONTENT, FORMAT, MAKER};
@@ -114,76 +115,6 @@ pub(super) fn system(instructions: &[Message], losses: &mut Losses) -> Option<St
 enum Use {
     Request,
     Response,
-}
-
-/// One native content being made; two if function responses need one of their own.
-struct Group {
-    side: Side,
-    results: Vec<String>,
-    rest: Vec<String>,
-    fields: Extra,
-    /// Whether responses and the rest came in one content.
-    joined: bool,
-    role: Option<String>,
-    /// Whether there was no list of parts at all.
-    bare: bool,
-}
-
-impl Group {
-    fn new(side: Side) -> Self {
-        Self {
-            side,
-            results: Vec::new(),
-            rest: Vec::new(),
-            fields: Extra::new(),
-            joined: false,
-            role: None,
-            bare: false,
-        }
-    }
-
-    /// The contents, none if nothing stands in them.
-    fn finish(mut self) -> Vec<String> {
-        let results = std::mem::take(&mut self.results);
-        if self.joined {
-            let rest = std::mem::replace(&mut self.rest, results);
-            self.rest.extend(rest);
-            return vec![self.content(&self.rest)];
-        }
-        [results, std::mem::take(&mut self.rest)]
-            .iter()
-            .filter(|parts| !parts.is_empty())
-            .map(|parts| self.content(parts))
-            .collect()
-    }
-
-    /// The content even if it is empty, as a response may have it.
-    fn whole(mut self) -> Option<String> {
-        let mut parts = std::mem::take(&mut self.results);
-        parts.append(&mut self.rest);
-        Some(self.content(&parts))
-    }
-
-    fn content(&self, parts: &[String]) -> String {
-        let mut object = Object::new();
-        match (self.role.as_deref(), self.side) {
-            (Some("absent"), _) => {}
-            (Some("function"), Side::User) => {
-                object.string("role", "function");
-            }
-            (_, Side::User) => {
-                object.string("role", "user");
-            }
-            (_, Side::Model) => {
-                object.string("role", "model");
-            }
-        }
-        if !(self.bare && parts.is_empty()) {
-            object.raw("parts", &array(parts));
-        }
-        object.carried(&self.fields);
-        object.finish()
-    }
 }
 
 struct Writer {

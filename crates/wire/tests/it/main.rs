@@ -1,9 +1,19 @@
 //! The wire crate against recorded traffic and hand-written cases.
 
+#![expect(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::print_stdout,
+    reason = "a failed unwrap is the failed test; counts are shown with --nocapture"
+)]
+
 mod anthropic;
+mod anthropic_cases;
 mod gemini;
+mod gemini_cases;
 mod items;
 mod openai_chat;
 mod openai_responses;
 mod recorded;
+mod repair;
 mod ui;
