@@ -28,6 +28,8 @@
 //! zero; the order of models never depends on a hash. Not here: counting tokens (see the tokens crate), and anything
 //! that asks a provider.
 
+#![cfg_attr(not(test), deny(clippy::disallowed_methods, clippy::disallowed_types))]
+
 mod catalogue;
 mod document;
 mod encoding;

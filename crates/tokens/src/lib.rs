@@ -24,6 +24,8 @@
 //! arguments. Not here: what providers put around messages and tools (framing belongs to the compiler), prices and
 //! limits (the catalogue).
 
+#![cfg_attr(not(test), deny(clippy::disallowed_methods, clippy::disallowed_types))]
+
 mod bpe;
 mod class;
 mod count;
