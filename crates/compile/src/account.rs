@@ -148,13 +148,15 @@ pub(crate) fn report(
         rule: "what the format adds".to_owned(),
         ..row.blank("framing", "framing", Tokens::exact(framing))
     });
-    let tokens = segments.iter().map(|segment| segment.tokens).sum();
+    let tokens: u64 = segments.iter().map(|segment| segment.tokens).sum();
+    let low: u64 = segments.iter().map(|segment| segment.low).sum();
     Report {
         version: 1,
         target: target(ledger),
         totals: Totals {
             tokens,
-            low: segments.iter().map(|segment| segment.low).sum(),
+            low,
+            exact: low == tokens,
             framing,
             share: share(tokens, ledger.limit),
             items: ledger.input.path.len(),
@@ -190,7 +192,6 @@ fn target(ledger: &Ledger<'_>) -> TargetReport {
         reserve: request.reserve,
         limit: ledger.limit,
         encoding: ledger.input.counter.name().to_owned(),
-        exact: ledger.input.counter.is_exact(),
     }
 }
 

@@ -33,6 +33,8 @@ impl Class {
     fn of(item: &Item) -> Option<Self> {
         match item {
             Item::FunctionCallOutput(_) => Some(Self::Outputs),
+            // What the host answers a provider's own call with.
+            Item::Extension(_) if side(item) == Some(Side::User) => Some(Self::Outputs),
             item => side(item).map(|side| match side {
                 Side::User => Self::User,
                 Side::Model => Self::Model,

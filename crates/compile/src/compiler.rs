@@ -2,10 +2,11 @@
 
 use contexture_catalogue::{Catalogue, CatalogueError};
 use contexture_ir::{Item, Raw, RequestOptions, ToolDefinition};
+use contexture_tokens::media::rules_of;
+use contexture_tokens::{TokenCounter, counter_for};
 use contexture_wire::{Dialect, Format};
 
 use crate::contribution::Contribution;
-use crate::counter::TokenCounter;
 use crate::pipeline::{Compiled, compile};
 use crate::plan::Plan;
 use crate::refusal::Refusal;
@@ -141,6 +142,7 @@ impl Target {
             options: self.options.clone(),
             params: self.params.clone(),
             tools: self.tools.clone(),
+            media: rules_of(spec).clone(),
             prefill: spec.capabilities.prefill,
             trim: self.trim,
         })
@@ -198,13 +200,14 @@ impl<'a> Compiler<'a> {
     /// [`CompileError`].
     pub fn compile(&self, items: &[Item], target: &Target) -> Result<Compiled, CompileError> {
         let request = target.request(self.catalogue)?;
+        let encoding = self.catalogue.resolve(target.model())?.encoding;
         let path = PathItem::all(items.iter().cloned());
         let input = CompileInput {
             path: &path,
             contributions: &self.contributions,
             plan: &Plan::default(),
             request: &request,
-            counter: self.counter.unwrap_or(&crate::counter::Bytes),
+            counter: self.counter.unwrap_or(counter_for(encoding)),
         };
         Ok(compile(&input, &mut Scratch::new())?)
     }

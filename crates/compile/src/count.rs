@@ -3,28 +3,37 @@
 use std::iter::Sum;
 use std::ops::{Add, AddAssign, Sub};
 
+use contexture_tokens::TokenCount;
 use contexture_wire::Format;
 
 /// A number of tokens, between two bounds; they are equal where counting is exact. Budgets hold
 /// against `high`.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
-pub struct Tokens {
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Tokens {
     /// At least so many.
-    pub low: u64,
+    pub(crate) low: u64,
     /// At most so many, and what is budgeted.
-    pub high: u64,
+    pub(crate) high: u64,
 }
 
 impl Tokens {
     /// None.
-    pub const ZERO: Self = Self { low: 0, high: 0 };
+    pub(crate) const ZERO: Self = Self { low: 0, high: 0 };
 
     /// Exactly so many.
-    #[must_use]
-    pub const fn exact(tokens: u64) -> Self {
+    pub(crate) const fn exact(tokens: u64) -> Self {
         Self {
             low: tokens,
             high: tokens,
+        }
+    }
+}
+
+impl From<TokenCount> for Tokens {
+    fn from(count: TokenCount) -> Self {
+        Self {
+            low: count.low,
+            high: count.high,
         }
     }
 }

@@ -1,6 +1,7 @@
 //! The front half of a compile: from the path to weighed rounds.
 
 use contexture_ir::{ContentHash, Item};
+use contexture_wire::RepairRules;
 
 use crate::history::History;
 use crate::passes::lower::Press;
@@ -34,7 +35,12 @@ pub(crate) fn front<'a>(
         .filter_map(|index| input.path.get(*index))
         .map(|entry| (&*entry.item, entry.hash))
         .collect();
-    let mut repaired = repair(&visible, input.request.dialect);
+    // Contributions may follow: how the request ends is decided when they are placed.
+    let rules = RepairRules {
+        user_last: false,
+        ..RepairRules::for_format(input.request.dialect.format)
+    };
+    let mut repaired = repair(&visible, &rules);
     let on_path = |index: usize| selected.visible.get(index).copied();
     for entry in &mut repaired.entries {
         entry.source = entry.source.and_then(on_path);

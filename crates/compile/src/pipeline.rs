@@ -21,7 +21,7 @@ use crate::front::front;
 use crate::history::History;
 use crate::passes::budget::{Claim, HistoryClaim, grants, required_history};
 use crate::passes::lower::{Piece, Press};
-use crate::passes::place::{Placed, Slot, arrange, fit, place, units};
+use crate::passes::place::{Placed, Slot, arrange, closing, fit, place, units};
 use crate::passes::verify::{Sealed, verify};
 use crate::payload::{Element, Payload};
 use crate::plan::{Advice, Plan, Prefix};
@@ -50,10 +50,12 @@ pub struct Compiled {
 pub fn compile(input: &CompileInput<'_>, scratch: &mut Scratch) -> Result<Compiled, Refusal> {
     let request = input.request;
     let limit = limit(request)?;
-    let press = Press::new(request.dialect, input.counter, scratch);
+    let press = Press::new(request, input.counter, scratch);
 
     let front = front(input, &press, scratch);
-    let slots = arrange(input.contributions);
+    let closing = closing(&front.history, input);
+    let mut slots = arrange(input.contributions);
+    slots.extend(closing.iter().map(Slot::in_its_band));
     let whole: Vec<Placed> = slots
         .iter()
         .map(|slot| place(slot, units(&slot.contribution.content), &press, scratch))

@@ -49,8 +49,6 @@ pub struct TargetReport {
     pub limit: u64,
     /// What counted the text: `o200k_base`, ….
     pub encoding: String,
-    /// Whether its counts are exact; otherwise budgets hold against the high bound.
-    pub exact: bool,
 }
 
 /// One row of the payload.
@@ -122,6 +120,8 @@ pub struct Totals {
     pub tokens: u64,
     /// The low bound.
     pub low: u64,
+    /// Whether the two are equal: text and media were counted, not estimated.
+    pub exact: bool,
     /// Of `tokens`: what the format adds around messages, tools and the request.
     pub framing: u64,
     /// Per cent of the limit.

@@ -2,11 +2,12 @@
 
 use std::sync::Arc;
 
+use contexture_catalogue::MediaRules;
 use contexture_ir::{Audience, ContentHash, Item, NodeId, Raw, RequestOptions, ToolDefinition};
+use contexture_tokens::TokenCounter;
 use contexture_wire::Dialect;
 
 use crate::contribution::Contribution;
-use crate::counter::TokenCounter;
 use crate::plan::Plan;
 
 /// One item of the path, shared with whoever loaded it.
@@ -77,6 +78,8 @@ pub struct CompileRequest {
     /// Whether the model may be given the beginning of its answer, that is whether a history may end
     /// with the model speaking.
     pub prefill: bool,
+    /// How the model counts pictures, files and sound.
+    pub media: MediaRules,
     /// When and how far the history is trimmed.
     pub trim: TrimPolicy,
 }

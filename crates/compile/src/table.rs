@@ -63,7 +63,7 @@ fn row(band: &str, segment: &Segment) -> [String; 5] {
 
 fn total(report: &Report) -> [String; 5] {
     let (totals, target) = (&report.totals, &report.target);
-    let certainty = if target.exact && totals.low == totals.tokens {
+    let certainty = if totals.exact {
         format!("exact, {}", target.encoding)
     } else {
         format!(

@@ -1,17 +1,20 @@
 //! Writes blocks in the target's format, once each: a block that was lowered before comes out of the
 //! scratch, with its weight.
 
+use std::collections::VecDeque;
 use std::ops::Range;
 use std::sync::Arc;
 
 use contexture_ir::{ContentHash, Item, ToolDefinition};
-use contexture_wire::{Dialect, Run, lower_run, pairs};
+use contexture_tokens::TokenCounter;
+use contexture_wire::{Dialect, Run, lower_run};
 
 use crate::block::{Block, Class, blocks};
 use crate::count::{Framing, Tokens};
-use crate::counter::{Scale, TokenCounter};
 use crate::passes::repair::Entry;
+use crate::request::CompileRequest;
 use crate::scratch::{Key, Lowered, Scratch};
+use crate::weigh::Scale;
 
 /// A block as it will be sent.
 #[derive(Clone, Debug)]
@@ -44,22 +47,22 @@ pub(crate) struct Press<'a> {
 
 impl<'a> Press<'a> {
     pub(crate) fn new(
-        dialect: Dialect,
+        request: &'a CompileRequest,
         counter: &'a dyn TokenCounter,
         scratch: &mut Scratch,
     ) -> Self {
+        let (dialect, media) = (request.dialect, &request.media);
         let format = dialect.format;
-        let words = [
-            ("mid-system", dialect.mid_system),
-            ("developer", dialect.developer_role),
-        ];
-        let words = words.map(|(word, on)| if on { word } else { "" });
         Self {
             dialect,
-            scale: Scale { format, counter },
+            scale: Scale {
+                format,
+                counter,
+                media,
+            },
             framing: Framing::of(format),
-            lowering: scratch.variant(&format!("lower {format} {}", words.join(" "))),
-            counting: scratch.variant(&format!("count {format} {}", counter.name())),
+            lowering: scratch.variant(&format!("lower {dialect:?}")),
+            counting: scratch.variant(&format!("count {format} {} {media:?}", counter.name())),
         }
     }
 
@@ -81,7 +84,7 @@ impl<'a> Press<'a> {
             content: ContentHash::of(text.as_bytes()),
             variant: self.counting,
         };
-        scratch.count(key, || self.scale.counter.text(text))
+        scratch.count(key, || self.scale.text(text))
     }
 
     /// Counts a tool's definition.
@@ -100,23 +103,7 @@ impl<'a> Press<'a> {
 
     /// Lowers entries block by block.
     pub(crate) fn press(&self, entries: &[Entry<'_>], scratch: &mut Scratch) -> Vec<Piece> {
-        let partner = pairs(entries.iter().map(|entry| &*entry.item));
-        let function = |index: usize| match entries.get(index).map(|entry| &*entry.item) {
-            Some(Item::FunctionCall(call)) => Some(call.name.as_str()),
-            _ => None,
-        };
-        let wired: Vec<contexture_wire::Entry<'_>> = entries
-            .iter()
-            .zip(partner)
-            .map(|(entry, partner)| contexture_wire::Entry {
-                item: &entry.item,
-                function: match &*entry.item {
-                    Item::FunctionCallOutput(_) => partner.and_then(function),
-                    _ => None,
-                },
-                call_id: entry.call_id.as_deref(),
-            })
-            .collect();
+        let wired = wired(entries);
         blocks(entries.iter().map(|entry| &*entry.item))
             .into_iter()
             .map(|block| self.piece(block, entries, &wired, scratch))
@@ -170,6 +157,31 @@ impl<'a> Press<'a> {
         };
         scratch.count(key, || self.scale.item(&entry.item))
     }
+}
+
+/// Entries with what their neighbours say: outputs know the function of the step before them.
+fn wired<'e>(entries: &'e [Entry<'_>]) -> Vec<contexture_wire::Entry<'e>> {
+    let mut step: VecDeque<(&str, &str)> = VecDeque::new();
+    let mut out = Vec::with_capacity(entries.len());
+    for entry in entries {
+        let mut wired = contexture_wire::Entry {
+            item: &entry.item,
+            function: None,
+            call_id: entry.call_id.as_deref(),
+        };
+        match &*entry.item {
+            Item::FunctionCall(call) => step.push_back((wired.call_id(), &call.name)),
+            // Repair has put the outputs into the order of the calls.
+            Item::FunctionCallOutput(_) => {
+                let call = step.pop_front();
+                let own = call.filter(|(call, _)| *call == wired.call_id());
+                wired.function = own.map(|(_, name)| name);
+            }
+            _ => {}
+        }
+        out.push(wired);
+    }
+    out
 }
 
 /// The identity of a block: its items, and what its neighbours say about them.

@@ -7,13 +7,17 @@
 use std::borrow::Cow;
 
 use contexture_ir::{ContentHash, Item, Message, Role};
+use contexture_wire::{CONTINUE, Format, RepairRules};
 
+use crate::block::Class;
 use crate::contribution::{Band, Content, Contribution, Stability};
 use crate::count::Tokens;
+use crate::history::History;
 use crate::passes::lower::{Piece, Press};
 use crate::passes::repair::{Entry, repair};
 use crate::refusal::Refusal;
 use crate::report::Repair;
+use crate::request::CompileInput;
 use crate::scratch::Scratch;
 
 /// A contribution in its place.
@@ -21,6 +25,16 @@ use crate::scratch::Scratch;
 pub(crate) struct Slot<'a> {
     pub(crate) contribution: &'a Contribution,
     pub(crate) band: Band,
+}
+
+impl<'a> Slot<'a> {
+    /// A contribution where it asks to stand.
+    pub(crate) const fn in_its_band(contribution: &'a Contribution) -> Self {
+        Self {
+            contribution,
+            band: contribution.band,
+        }
+    }
 }
 
 /// A contribution as it will be sent.
@@ -73,6 +87,26 @@ fn band(contribution: &Contribution) -> Band {
         (Band::History, _) => Band::Live,
         (band, _) => band,
     }
+}
+
+/// The words that close a request in which the model spoke last, for models that must be spoken to.
+///
+/// Taking the model's words away, or passing them for the beginning of its answer, would change what
+/// was said; a message of its own leaves every byte before it alone.
+pub(crate) fn closing(history: &History<'_>, input: &CompileInput<'_>) -> Option<Contribution> {
+    let format = input.request.dialect.format;
+    let spoken_to = matches!(format, Format::Anthropic | Format::Gemini) && !input.request.prefill;
+    let model_last = history.pieces.last().map(|piece| piece.class) == Some(Class::Model);
+    let followed = input
+        .contributions
+        .iter()
+        .any(|other| other.is_required() && band(other) > Band::History);
+    if !spoken_to || !model_last || followed {
+        return None;
+    }
+    let words = Item::from(Message::text(Role::User, CONTINUE));
+    let content = Content::Items(vec![words]);
+    Some(Contribution::new("closing", Band::Tail, content).pinned())
 }
 
 /// Into how many parts a contribution may be cut.
@@ -196,7 +230,12 @@ fn pieces(items: &[Item], press: &Press<'_>, scratch: &mut Scratch) -> Placed {
         .iter()
         .map(|item| (item, ContentHash::of(item.to_json().as_bytes())))
         .collect();
-    let repaired = repair(&hashed, press.dialect());
+    let rules = RepairRules {
+        user_first: false,
+        user_last: false,
+        ..RepairRules::for_format(press.dialect().format)
+    };
+    let repaired = repair(&hashed, &rules);
     let entries: Vec<Entry<'_>> = repaired
         .entries
         .into_iter()

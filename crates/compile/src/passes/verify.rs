@@ -3,6 +3,8 @@
 //! A breach is a fault of this program or of a format's writer; it is refused, never sent. Whether
 //! each chunk is valid JSON of its schema is shown by tests.
 
+use std::collections::BTreeSet;
+
 use contexture_ir::quote;
 use contexture_wire::{Envelope, Facts, Format, Side};
 
@@ -40,8 +42,8 @@ pub(crate) fn verify(sealed: &Sealed<'_>) -> Result<(), Refusal> {
     if strict && first == Some(Side::Model) {
         return unsound("the model speaks first".to_owned());
     }
-    let last = facts().last().map(|facts| facts.last);
-    if format == Format::Anthropic && !sealed.request.prefill && last == Some(Some(Side::Model)) {
+    let last = facts().next_back().map(|facts| facts.last);
+    if strict && !sealed.request.prefill && last == Some(Some(Side::Model)) {
         return unsound("the model speaks last and takes no prefill".to_owned());
     }
     if let Err(what) = pairs(facts()) {
@@ -56,21 +58,26 @@ pub(crate) fn verify(sealed: &Sealed<'_>) -> Result<(), Refusal> {
     }
 }
 
-/// Every call is answered before anybody else speaks, every output answers a call, and no id is open
+/// Every call is answered before anybody else speaks, every output answers a call, and no id is used
 /// twice.
 fn pairs<'a>(facts: impl Iterator<Item = &'a Facts>) -> Result<(), String> {
-    let mut open: Vec<&str> = Vec::new();
+    let mut open: BTreeSet<&str> = BTreeSet::new();
+    let mut seen: BTreeSet<&str> = BTreeSet::new();
     for facts in facts {
         for output in &facts.outputs {
-            match open.iter().position(|call| call == output) {
-                Some(at) => drop(open.remove(at)),
-                None => return Err(format!("output {output:?} answers no call before it")),
+            if !open.remove(output.as_str()) {
+                return Err(format!("output {output:?} answers no call before it"));
             }
         }
         if let Some(call) = open.first() {
             return Err(format!("call {call:?} has no output after it"));
         }
-        open.extend(facts.calls.iter().map(String::as_str));
+        for call in &facts.calls {
+            if !seen.insert(call) {
+                return Err(format!("call id {call:?} is used twice"));
+            }
+            open.insert(call);
+        }
     }
     match open.first() {
         Some(call) => Err(format!("call {call:?} has no output")),

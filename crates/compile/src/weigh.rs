@@ -1,33 +1,30 @@
-//! What counts tokens, and how an item is weighed with it.
+//! How an item is weighed for a target.
 //!
 //! Counted is what the model reads: texts, names and arguments of calls, outputs, media by the
 //! target's rule. Ids, signatures and JSON syntax are not; their part is in [`crate::Framing`].
 
-use contexture_ir::{Extension, Item, Output, Part, Reasoning, ToolDefinition};
-use contexture_wire::Format;
+use base64::Engine;
+use base64::alphabet::STANDARD;
+use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
+use contexture_catalogue::MediaRules;
+use contexture_ir::{
+    Extension, FilePart, ImagePart, Item, Output, Part, Reasoning, ToolDefinition,
+};
+use contexture_tokens::media::{Detail, Dimensions, document, image, sound};
+use contexture_tokens::{TokenCount, TokenCounter};
+use contexture_wire::{DataUrl, Format};
 
 use crate::count::Tokens;
 
-/// Counts text and media for one family of models.
-pub trait TokenCounter: std::fmt::Debug + Send + Sync {
-    /// The encoding: `o200k_base`, …. Counters of one name count alike.
-    fn name(&self) -> &str;
-
-    /// Whether counts are exact.
-    fn is_exact(&self) -> bool;
-
-    /// Counts a text; special tokens count as text.
-    fn text(&self, text: &str) -> Tokens;
-
-    /// Counts a picture or a file by the target's rule.
-    fn media(&self, part: &Part) -> Tokens;
-}
+/// A file that only the provider can see counts as so many pages at most.
+const UNSEEN_PAGES: u64 = 20;
 
 /// Weighs items for a target.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Scale<'a> {
     pub(crate) format: Format,
     pub(crate) counter: &'a dyn TokenCounter,
+    pub(crate) media: &'a MediaRules,
 }
 
 impl Scale<'_> {
@@ -35,11 +32,9 @@ impl Scale<'_> {
     pub(crate) fn item(&self, item: &Item) -> Tokens {
         match item {
             Item::Message(message) => self.parts(&message.content),
-            Item::FunctionCall(call) => {
-                self.counter.text(&call.name) + self.counter.text(&call.arguments)
-            }
+            Item::FunctionCall(call) => self.text(&call.name) + self.text(&call.arguments),
             Item::FunctionCallOutput(output) => match &output.output {
-                Output::Text(text) => self.counter.text(text),
+                Output::Text(text) => self.text(text),
                 Output::Parts(parts) => self.parts(parts),
             },
             Item::Reasoning(reasoning) => self.reasoning(reasoning),
@@ -60,12 +55,10 @@ impl Scale<'_> {
             ToolDefinition::Function(tool) => {
                 let description = tool.description.as_deref().unwrap_or_default();
                 let parameters = tool.parameters.as_ref().map_or("", |schema| schema.get());
-                self.counter.text(&tool.name)
-                    + self.counter.text(description)
-                    + self.counter.text(parameters)
+                self.text(&tool.name) + self.text(description) + self.text(parameters)
             }
             ToolDefinition::Provider(tool) if tool.format == self.format.as_str() => {
-                self.counter.text(tool.raw.get())
+                self.text(tool.raw.get())
             }
             ToolDefinition::Provider(_) => Tokens::ZERO,
         }
@@ -77,11 +70,49 @@ impl Scale<'_> {
 
     fn part(&self, part: &Part) -> Tokens {
         match part {
-            Part::InputImage(_) | Part::InputFile(_) => self.counter.media(part),
-            Part::Extension(part) => self.counter.text(part.raw.get()),
-            _ => part
-                .as_text()
-                .map_or(Tokens::ZERO, |text| self.counter.text(text)),
+            Part::InputImage(part) => self.image(part).into(),
+            Part::InputFile(part) => self.file(part).into(),
+            Part::Extension(part) => self.text(part.raw.get()),
+            _ => part.as_text().map_or(Tokens::ZERO, |text| self.text(text)),
+        }
+    }
+
+    pub(crate) fn text(&self, text: &str) -> Tokens {
+        self.counter.count(text).into()
+    }
+
+    /// A picture that is not inline counts as the largest the rule allows.
+    fn image(&self, part: &ImagePart) -> TokenCount {
+        let detail: Option<Detail> = part.detail.as_deref().and_then(|word| word.parse().ok());
+        let inline = part.image_url.as_deref().and_then(DataUrl::parse);
+        let size = inline.and_then(|url| Dimensions::read_base64(url.base64));
+        image(self.media, size, detail.unwrap_or_default())
+    }
+
+    /// A file by its kind: pictures and sound by their rule, a document by its pages, text as text.
+    fn file(&self, part: &FilePart) -> TokenCount {
+        let inline = part.file_data.as_deref().and_then(DataUrl::parse);
+        let stated = part.media_type.as_deref();
+        let media_type = stated
+            .or(inline.map(|url| url.media_type))
+            .unwrap_or_default();
+        if media_type.starts_with("image/") {
+            let size = inline.and_then(|url| Dimensions::read_base64(url.base64));
+            return image(self.media, size, Detail::Auto);
+        }
+        let base64 = inline.map(|url| url.base64).or(part.file_data.as_deref());
+        let Some(bytes) = base64.map(decode) else {
+            let page = self.media.page;
+            return TokenCount::estimated(
+                page.low.into(),
+                page.count.into(),
+                UNSEEN_PAGES.saturating_mul(page.high.into()),
+            );
+        };
+        if media_type.starts_with("audio/") {
+            sound(self.media, &bytes)
+        } else {
+            document(self.media, &bytes, self.counter)
         }
     }
 
@@ -102,7 +133,7 @@ impl Scale<'_> {
             (None, format) => format == Format::OpenAiResponses,
         };
         if own {
-            self.counter.text(extension.raw.get())
+            self.text(extension.raw.get())
         } else {
             Tokens::ZERO
         }
@@ -140,23 +171,12 @@ fn sealed(base64: &str) -> Tokens {
     }
 }
 
-#[derive(Debug)]
-pub(crate) struct Bytes;
-
-impl TokenCounter for Bytes {
-    fn name(&self) -> &str {
-        "bytes/4"
-    }
-    fn is_exact(&self) -> bool {
-        false
-    }
-    fn text(&self, text: &str) -> Tokens {
-        Tokens {
-            low: text.len() as u64 / 8,
-            high: text.len() as u64 / 3,
-        }
-    }
-    fn media(&self, _part: &Part) -> Tokens {
-        Tokens::exact(1000)
-    }
+/// The bytes of a base64 text, or the text itself where it is something else.
+fn decode(text: &str) -> Vec<u8> {
+    let lenient =
+        GeneralPurposeConfig::new().with_decode_padding_mode(DecodePaddingMode::Indifferent);
+    let engine = GeneralPurpose::new(&STANDARD, lenient);
+    engine
+        .decode(text)
+        .unwrap_or_else(|_| text.as_bytes().to_vec())
 }

@@ -1,0 +1,94 @@
+//! What a compile costs: tau-bench as one conversation, cold, warm and after one new item.
+
+#![expect(clippy::unwrap_used, reason = "a benchmark")]
+
+use std::hint::black_box;
+
+use contexture_catalogue::Catalogue;
+use contexture_compile::{CompileInput, PathItem, Plan, Scratch, Target, TokenCounter, compile};
+use contexture_ir::{Item, Message, Role};
+use contexture_tokens::{Encoding, counter_for};
+use contexture_wire::{Format, lift};
+use criterion::{BatchSize, Criterion, criterion_group, criterion_main};
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+#[derive(Deserialize)]
+struct Session {
+    traj: Box<RawValue>,
+}
+
+/// The 200 sessions end to end, then repeated up to `items` items.
+fn path(items: usize) -> Vec<PathItem> {
+    let text = contexture_testdata::tau_bench();
+    let sessions: Vec<Session> = serde_json::from_str(&text).unwrap();
+    let lifted = sessions.iter().flat_map(|session| {
+        lift(Format::OpenAiChat, session.traj.get())
+            .unwrap()
+            .transcript
+            .items
+    });
+    let path = PathItem::all(lifted);
+    path.iter()
+        .cycle()
+        .take(items.max(path.len()))
+        .cloned()
+        .collect()
+}
+
+fn compiles(c: &mut Criterion) {
+    let counter: &dyn TokenCounter = counter_for(Encoding::O200kBase);
+    counter.count("loads the vocabulary");
+    let wide = Target::openai_chat("gpt-4o")
+        .window(4_000_000)
+        .reserve(1_000);
+    let narrow = Target::openai_chat("gpt-4o").window(128_000);
+    let catalogue = Catalogue::builtin();
+    for (name, target) in [("whole", &wide), ("128k", &narrow)] {
+        let request = target.request(catalogue).unwrap();
+        for items in [0, 10_000] {
+            let mut path = path(items);
+            let plan = Plan::default();
+            let run = |path: &[PathItem], plan: &Plan, scratch: &mut Scratch| {
+                let input = CompileInput {
+                    path,
+                    contributions: &[],
+                    plan,
+                    request: &request,
+                    counter,
+                };
+                compile(&input, scratch).unwrap()
+            };
+            let label = format!("{name}/{} items", path.len());
+            let mut group = c.benchmark_group(label);
+            group.sample_size(10);
+            group.bench_function("cold", |b| {
+                b.iter(|| black_box(run(&path, &plan, &mut Scratch::new())));
+            });
+            let mut scratch = Scratch::new();
+            let plan = run(&path, &plan, &mut scratch).plan;
+            group.bench_function("warm", |b| {
+                b.iter(|| black_box(run(&path, &plan, &mut scratch)));
+            });
+            let mut turn = 0;
+            group.bench_function("one new item", |b| {
+                b.iter_batched(
+                    || {
+                        turn += 1;
+                        let item: Item = Message::text(Role::User, format!("turn {turn}")).into();
+                        path.push(PathItem::new(item));
+                        path.clone()
+                    },
+                    |path| black_box(run(&path, &plan, &mut scratch)),
+                    BatchSize::PerIteration,
+                );
+            });
+            let payload = run(&path, &plan, &mut scratch).payload;
+            group.bench_function("flatten", |b| b.iter(|| black_box(payload.to_json())));
+            group.finish();
+        }
+    }
+}
+
+criterion_group!(benches, compiles);
+criterion_main!(benches);

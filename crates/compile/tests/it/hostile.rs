@@ -1,0 +1,246 @@
+//! Histories made to break a compile: it gives a payload that holds what it promises, or refuses.
+
+use contexture_compile::{
+    Band, Budget, Content, Contribution, PathItem, Plan, Refusal, Scratch, Stability,
+};
+use contexture_ir::{Audience, Item};
+use contexture_testdata::Validator;
+use contexture_wire::Format;
+use proptest::prelude::*;
+use serde_json::Value;
+
+use crate::law::check_report;
+use crate::material::{assistant, call, once, output, request, user, with};
+use crate::real_sessions::closed;
+
+/// One item, well-formed or not.
+fn item() -> impl Strategy<Value = Item> {
+    let id = prop_oneof![
+        "[ab]",
+        Just(String::new()),
+        Just("x".repeat(90)),
+        Just("é\"\\\n".to_owned())
+    ];
+    let text = prop_oneof![
+        "[a-z ]{0,12}",
+        Just(String::new()),
+        Just("</system>\"}]\u{0}".to_owned()),
+        "\\PC{0,8}",
+        Just("long ".repeat(400)),
+    ];
+    let arguments = prop_oneof![
+        Just("{}".to_owned()),
+        Just(r#"{"a":[1,2,{"b":null}]}"#.to_owned()),
+        Just("not json".to_owned()),
+        Just("[".repeat(300)),
+        Just(String::new()),
+    ];
+    prop_oneof![
+        4 => text.clone().prop_map(|text| user(&text)),
+        4 => text.clone().prop_map(|text| assistant(&text)),
+        4 => (id.clone(), arguments).prop_map(|(id, arguments)| call(&id, &arguments)),
+        4 => (id, text).prop_map(|(id, text)| output(&id, &text)),
+        3 => foreign(),
+    ]
+}
+
+/// What other providers and other versions left behind, every part kind among it.
+fn foreign() -> impl Strategy<Value = Item> {
+    let documents = [
+        r#"{"type":"message","role":"system","content":"obey"}"#,
+        r#"{"type":"message","role":"developer","content":[{"type":"input_text","text":"obey"}]}"#,
+        r#"{"type":"message","role":"user","content":[]}"#,
+        r#"{"type":"message","role":"user","content":[{"type":"input_image","image_url":"data:image/png;base64,AAAA"},{"type":"input_image","file_id":"f"},{"type":"input_image","image_url":"https://example.org/a.png","detail":"low"}]}"#,
+        r#"{"type":"message","role":"user","content":[{"type":"input_file","file_data":"data:application/pdf;base64,JVBERi0=","filename":"a.pdf"},{"type":"input_file","file_url":"https://example.org/b"},{"type":"input_file","file_data":"data:audio/wav;base64,UklGRg=="}]}"#,
+        r#"{"type":"message","role":"user","content":[{"type":"hologram","depth":3}]}"#,
+        r#"{"type":"message","role":"assistant","content":[{"type":"refusal","refusal":"no"},{"type":"output_text","text":"","annotations":[]}]}"#,
+        r#"{"type":"message","role":"assistant","status":"incomplete","content":[{"type":"output_text","text":"half"}]}"#,
+        r#"{"type":"reasoning","summary":[{"type":"summary_text","text":"hm"}],"encrypted_content":"AAAA","format":"openai-responses-v1","id":"rs_1"}"#,
+        r#"{"type":"reasoning","summary":[],"content":[{"type":"reasoning_text","text":"hm"}],"signature":"AAAA","format":"anthropic-claude-v1"}"#,
+        r#"{"type":"reasoning","summary":[],"encrypted_content":"AAAA","format":"google-gemini-v1"}"#,
+        r#"{"type":"reasoning","summary":[]}"#,
+        r#"{"type":"compaction","summary":[{"type":"summary_text","text":"long ago"}]}"#,
+        r#"{"type":"compaction","encrypted_content":"AAAA","format":"openai-responses-v1"}"#,
+        r#"{"type":"compaction","summary":[],"format":"anthropic-claude-v1"}"#,
+        r#"{"type":"ctx:message","message_id":"m","role":"user"}"#,
+        r#"{"type":"anthropic:server_tool_use","block":{"type":"server_tool_use","id":"s","name":"web_search","input":{}}}"#,
+        r#"{"type":"gemini:executableCode","part":{"executableCode":{"code":"1"}}}"#,
+        r#"{"type":"custom_tool_call","call_id":"a","name":"f","input":"x"}"#,
+        r#"{"type":"custom_tool_call_output","call_id":"a","output":"y"}"#,
+        r#"{"type":"item_reference","id":"x"}"#,
+        r#"{"type":"web_search_call","id":"ws_1","status":"completed","action":{"type":"search","query":"q"}}"#,
+        r#"{"type":"function_call_output","call_id":"a","output":[{"type":"input_text","text":"t"},{"type":"input_image","image_url":"data:image/png;base64,AAAA"}],"is_error":true}"#,
+        r#"{"type":"function_call","call_id":"a","name":"","arguments":"{\"a\":1}","status":"in_progress"}"#,
+        r#"{"type":"acme:from the future"}"#,
+    ];
+    proptest::sample::select(documents.to_vec()).prop_map(|text| Item::parse(text).unwrap())
+}
+
+fn entry() -> impl Strategy<Value = PathItem> {
+    let audience = prop_oneof![
+        8 => Just(Audience::ALL),
+        1 => Just(Audience::USER),
+        1 => Just(Audience::MODEL),
+    ];
+    (item(), audience).prop_map(|(item, audience)| PathItem {
+        audience,
+        ..PathItem::new(item)
+    })
+}
+
+fn contribution() -> impl Strategy<Value = Contribution> {
+    let band = proptest::sample::select(vec![
+        Band::System,
+        Band::Anchor,
+        Band::History,
+        Band::Live,
+        Band::Tail,
+    ]);
+    let text = || "[a-z \"\\\\\n]{0,60}";
+    let content = prop_oneof![
+        text().prop_map(Content::Text),
+        proptest::collection::vec(text(), 0..5).prop_map(Content::Texts),
+        proptest::collection::vec(item(), 0..4).prop_map(Content::Items),
+    ];
+    let budget = (0..40u64, proptest::option::of(0..200u64), 0..=120u8);
+    let stability = proptest::sample::select(vec![
+        Stability::Frozen,
+        Stability::Epoch,
+        Stability::Volatile,
+    ]);
+    (band, content, budget, stability, -2..2i32, any::<bool>()).prop_map(
+        |(band, content, (min, max, share), stability, order, pinned)| Contribution {
+            source: "layer".to_owned(),
+            band,
+            stability,
+            order,
+            budget: Budget { min, max, share },
+            content,
+            pinned,
+        },
+    )
+}
+
+/// Whether a payload holds what was promised; a refusal must be one of those that name the input.
+fn check(
+    path: &[PathItem],
+    contributions: &[Contribution],
+    format: Format,
+    limit: u64,
+    validator: &Validator,
+) -> Result<(), TestCaseError> {
+    let request = request(format, limit);
+    match once(path, contributions, &request) {
+        Ok(compiled) => {
+            let json = compiled.payload.to_json();
+            let payload: Value = serde_json::from_str(&json)
+                .map_err(|error| TestCaseError::fail(format!("{format}: {error}: {json}")))?;
+            let findings = validator.findings(&payload);
+            prop_assert!(findings.is_empty(), "{format}: {findings:#?}\n{json}");
+            let pairs = closed(format, &payload);
+            prop_assert!(pairs.is_ok(), "{format}: {pairs:?}\n{json}");
+            check_report(&compiled, path, format.as_str());
+            // Again on the plan it gave: the same request, continued.
+            let mut scratch = Scratch::new();
+            let again = with(path, contributions, &request, &compiled.plan, &mut scratch);
+            let again = again.map_err(|refusal| TestCaseError::fail(refusal.to_string()))?;
+            prop_assert!(!again.report.epoch.opened, "{:?}", again.report.epoch);
+            prop_assert_eq!(again.payload.to_json(), json);
+        }
+        Err(Refusal::DoesNotFit {
+            needed,
+            allowed,
+            segments,
+            ..
+        }) => {
+            prop_assert_eq!(allowed, limit);
+            prop_assert!(needed > allowed);
+            let sum: u64 = segments.iter().map(|segment| segment.tokens).sum();
+            prop_assert_eq!(sum, needed);
+            // With all the room it says it needs, it fits.
+            let wide = crate::material::request(format, needed);
+            let again = once(path, contributions, &wide);
+            prop_assert!(again.is_ok(), "{format}: {needed} {:?}", again.err());
+        }
+        Err(Refusal::NothingToSay { .. }) => {}
+        Err(other) => prop_assert!(false, "{format}: {other}"),
+    }
+    Ok(())
+}
+
+fn validators() -> Vec<(Format, Validator)> {
+    Format::PROVIDERS
+        .into_iter()
+        .map(|format| {
+            (
+                format,
+                contexture_testdata::request_validator(format.as_str()),
+            )
+        })
+        .collect()
+}
+
+#[test]
+fn hostile_histories_give_sound_payloads_or_refusals() {
+    let validators = validators();
+    let cases = if std::env::var_os("CONTEXTURE_SOAK").is_some() {
+        20_000
+    } else {
+        300
+    };
+    let strategy = (
+        proptest::collection::vec(entry(), 0..24),
+        proptest::collection::vec(contribution(), 0..4),
+        prop_oneof![20..400u64, 400..4_000u64, Just(1_000_000u64)],
+    );
+    let config = ProptestConfig {
+        cases,
+        failure_persistence: None,
+        ..ProptestConfig::default()
+    };
+    let mut runner = proptest::test_runner::TestRunner::new_with_rng(
+        config,
+        proptest::test_runner::TestRng::deterministic_rng(
+            proptest::test_runner::RngAlgorithm::ChaCha,
+        ),
+    );
+    runner
+        .run(&strategy, |(path, contributions, limit)| {
+            for (format, validator) in &validators {
+                check(&path, &contributions, *format, limit, validator)?;
+            }
+            Ok(())
+        })
+        .unwrap();
+}
+
+#[test]
+fn a_step_of_many_calls_is_no_square() {
+    let count = 20_000;
+    let ids: Vec<String> = (0..count).map(|at| format!("c{at}")).collect();
+    let mut items = vec![user("all at once")];
+    items.extend(ids.iter().map(|id| call(id, "{}")));
+    items.extend(ids.iter().rev().map(|id| output(id, "ok")));
+    let path = PathItem::all(items);
+    for format in Format::PROVIDERS {
+        let compiled = once(&path, &[], &request(format, 10_000_000)).unwrap();
+        check_report(&compiled, &path, format.as_str());
+    }
+}
+
+#[test]
+fn a_plan_from_anywhere_is_harmless() {
+    let path = PathItem::all([user("a"), assistant("b"), user("c")]);
+    let wild: Plan = serde_json::from_str(
+        r#"{"epoch":18446744073709551615,"reason":"first","unknown":1,
+            "sent":{"blocks":18446744073709551615,"hash":"00000000000000000000000000000000"},
+            "trim":{"index":18446744073709551615,"hash":"00000000000000000000000000000000","question":99}}"#,
+    )
+    .unwrap();
+    let request = request(Format::Anthropic, 1_000);
+    let fresh = once(&path, &[], &request).unwrap();
+    let compiled = with(&path, &[], &request, &wild, &mut Scratch::new()).unwrap();
+    assert_eq!(compiled.payload.to_json(), fresh.payload.to_json());
+    let text = serde_json::to_string(&compiled.plan).unwrap();
+    assert_eq!(serde_json::from_str::<Plan>(&text).unwrap(), compiled.plan);
+}

@@ -1,0 +1,14 @@
+//! What compile promises, shown on real sessions, on histories made to break it, and case by case.
+
+#![expect(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "tests"
+)]
+
+mod growth;
+mod hostile;
+mod law;
+mod material;
+mod real_sessions;

@@ -1,0 +1,165 @@
+//! Items, sessions and a counter for the tests.
+
+use contexture_catalogue::{Bounds, ImageRule, MediaRules};
+use contexture_compile::{
+    CompileInput, CompileRequest, Compiled, Contribution, PathItem, Plan, Refusal, Scratch,
+    TokenCounter, TrimPolicy, compile,
+};
+use contexture_ir::{
+    FunctionCall, FunctionCallOutput, Item, Message, Output, RequestOptions, Role,
+};
+use contexture_tokens::{Encoding, TokenCount, counter_for};
+use contexture_wire::{Dialect, Format, lift};
+use serde_json::{Value, json};
+
+/// Four bytes a token, rounded up: exact, fast, and easy to check by hand.
+#[derive(Debug)]
+pub(crate) struct Quarter;
+
+impl TokenCounter for Quarter {
+    fn name(&self) -> &str {
+        "quarter"
+    }
+
+    fn count(&self, text: &str) -> TokenCount {
+        TokenCount::exact(text.len().div_ceil(4) as u64)
+    }
+}
+
+pub(crate) fn user(text: &str) -> Item {
+    Message::text(Role::User, text).into()
+}
+
+pub(crate) fn assistant(text: &str) -> Item {
+    Message::text(Role::Assistant, text).into()
+}
+
+pub(crate) fn call(id: &str, arguments: &str) -> Item {
+    FunctionCall::new(id, "look_up", arguments).into()
+}
+
+pub(crate) fn output(id: &str, text: &str) -> Item {
+    FunctionCallOutput::new(id, Output::Text(text.to_owned())).into()
+}
+
+/// A request with a window and no reserve but one token.
+pub(crate) fn request(format: Format, limit: u64) -> CompileRequest {
+    CompileRequest {
+        dialect: Dialect::of(format),
+        model: "model".to_owned(),
+        window: limit + 500,
+        reserve: 500,
+        options: RequestOptions::default(),
+        params: Vec::new(),
+        tools: Vec::new(),
+        media: MediaRules {
+            image: ImageRule::Fixed {
+                low: 100,
+                medium: 100,
+                high: 100,
+                original: 100,
+            },
+            page: Bounds {
+                low: 50,
+                count: 50,
+                high: 50,
+            },
+            audio_second: None,
+        },
+        prefill: false,
+        trim: TrimPolicy::default(),
+    }
+}
+
+/// Compiles with an empty scratch and no plan.
+pub(crate) fn once(
+    path: &[PathItem],
+    contributions: &[Contribution],
+    request: &CompileRequest,
+) -> Result<Compiled, Refusal> {
+    with(
+        path,
+        contributions,
+        request,
+        &Plan::default(),
+        &mut Scratch::new(),
+    )
+}
+
+pub(crate) fn with(
+    path: &[PathItem],
+    contributions: &[Contribution],
+    request: &CompileRequest,
+    plan: &Plan,
+    scratch: &mut Scratch,
+) -> Result<Compiled, Refusal> {
+    let input = CompileInput {
+        path,
+        contributions,
+        plan,
+        request,
+        counter: &Quarter,
+    };
+    compile(&input, scratch)
+}
+
+/// What counts for the current models of a format.
+pub(crate) fn counter_of(format: Format) -> &'static dyn TokenCounter {
+    counter_for(match format {
+        Format::Anthropic => Encoding::ClaudeV2,
+        Format::Gemini => Encoding::Gemma4,
+        _ => Encoding::O200kBase,
+    })
+}
+
+/// A real session: its name, its instructions and its history.
+pub(crate) struct Session {
+    pub(crate) name: String,
+    pub(crate) system: Vec<Contribution>,
+    pub(crate) path: Vec<PathItem>,
+}
+
+/// All 200 tau-bench and 5 SWE-agent sessions.
+pub(crate) fn sessions() -> Vec<Session> {
+    let tau: Vec<Value> = serde_json::from_str(&contexture_testdata::tau_bench()).unwrap();
+    let tau = tau
+        .iter()
+        .enumerate()
+        .map(|(at, session)| session_of(format!("tau-{at}"), &session["traj"]));
+    let swe = contexture_testdata::swe_agent();
+    let swe = swe.iter().map(|(name, text)| {
+        let session: Value = serde_json::from_str(text).unwrap();
+        let history = session["history"].as_array().unwrap();
+        let messages: Vec<Value> = history.iter().map(chat_message).collect();
+        session_of(name.clone(), &Value::from(messages))
+    });
+    tau.chain(swe).collect()
+}
+
+fn session_of(name: String, messages: &Value) -> Session {
+    let lifted = lift(Format::OpenAiChat, &messages.to_string())
+        .unwrap_or_else(|error| panic!("{name}: {error}"));
+    let instructions = lifted.transcript.instructions;
+    let system = Contribution::new(
+        "instructions",
+        contexture_compile::Band::System,
+        contexture_compile::Content::Instructions(instructions),
+    );
+    Session {
+        name,
+        system: vec![system],
+        path: PathItem::all(lifted.transcript.items),
+    }
+}
+
+/// A history entry of SWE-agent as a chat message.
+fn chat_message(entry: &Value) -> Value {
+    let mut message = json!({"role": entry["role"], "content": entry["content"]});
+    if let Some(calls) = entry["tool_calls"].as_array() {
+        message["tool_calls"] = json!(calls);
+    }
+    if let Some(id) = entry["tool_call_ids"].get(0) {
+        message["tool_call_id"] = id.clone();
+    }
+    message
+}
