@@ -12,6 +12,7 @@ mod steps;
 mod table;
 mod trie;
 mod vocabulary;
+mod words;
 
 pub(crate) use packed::number;
 pub(crate) use vocabulary::Vocabulary;
@@ -49,7 +50,7 @@ impl Vocabulary {
     /// How many tokens one piece encodes to.
     #[inline]
     pub(crate) fn count_piece(&self, piece: &[u8], scratch: &mut Scratch) -> usize {
-        if self.word(piece).is_some() {
+        if self.is_word(piece) {
             return 1;
         }
         self.encode_piece(piece, scratch).len()

@@ -31,7 +31,7 @@ impl Table {
     /// The value stored under `key`, if any.
     #[inline]
     pub(crate) fn get(&self, key: u32) -> Option<u32> {
-        let mut at = home(u64::from(key), self.slots.len());
+        let mut at = slot(u64::from(key), self.slots.len());
         for _ in 0..self.slots.len() {
             let slot = *self.slots.get(at)?;
             if (slot >> 32) as u32 == key {
@@ -47,7 +47,7 @@ impl Table {
 
     /// Adds an entry under a new key; the caller stays within the capacity it named.
     pub(crate) fn insert(&mut self, key: u32, value: u32) {
-        let mut at = home(u64::from(key), self.slots.len());
+        let mut at = slot(u64::from(key), self.slots.len());
         for _ in 0..self.slots.len() {
             match self.slots.get_mut(at) {
                 Some(slot) if *slot == Self::EMPTY => {
@@ -87,7 +87,7 @@ impl Index {
     /// Whether an entry under `hash` is possible; wrong in at most one of eight cases.
     #[inline]
     pub(crate) fn maybe(&self, hash: u64) -> bool {
-        let bit = home(hash, self.filter.len() * 64);
+        let bit = slot(hash, self.filter.len() * 64);
         self.filter
             .get(bit / 64)
             .is_some_and(|bits| bits >> (bit % 64) & 1 == 1)
@@ -97,7 +97,7 @@ impl Index {
     #[inline]
     pub(crate) fn find(&self, hash: u64, mut accept: impl FnMut(u32) -> bool) -> Option<u32> {
         let tag = tag(hash);
-        let mut at = home(hash, self.slots.len());
+        let mut at = slot(hash, self.slots.len());
         for _ in 0..self.slots.len() {
             let slot = *self.slots.get(at)?;
             if slot == Self::EMPTY {
@@ -114,11 +114,11 @@ impl Index {
 
     /// Adds an entry; the caller stays within the capacity it named.
     pub(crate) fn insert(&mut self, hash: u64, value: u32) {
-        let bit = home(hash, self.filter.len() * 64);
+        let bit = slot(hash, self.filter.len() * 64);
         if let Some(bits) = self.filter.get_mut(bit / 64) {
             *bits |= 1 << (bit % 64);
         }
-        let mut at = home(hash, self.slots.len());
+        let mut at = slot(hash, self.slots.len());
         for _ in 0..self.slots.len() {
             match self.slots.get_mut(at) {
                 Some(slot) if *slot == Self::EMPTY => {
@@ -140,7 +140,7 @@ fn tag(hash: u64) -> u32 {
 
 /// Maps a hash to a slot: the upper half of its spread, scaled to the number of slots.
 #[inline]
-fn home(hash: u64, slots: usize) -> usize {
+pub(crate) fn slot(hash: u64, slots: usize) -> usize {
     (((hash.wrapping_mul(SPREAD) >> 32) * slots as u64) >> 32) as usize
 }
 

@@ -6,6 +6,7 @@
 use super::packed::{BYTES, Merges, PackedError};
 use super::table::Index;
 use super::trie::{NONE, Trie, TrieBuilder};
+use super::words::Words;
 
 /// The tables of one byte-pair encoding.
 #[derive(Debug)]
@@ -16,7 +17,7 @@ pub(crate) struct Vocabulary {
     /// (left, right) → the token they merge to.
     merges: Index,
     /// A token's bytes → the token.
-    words: Index,
+    words: Words,
     trie: Trie,
     longest: usize,
 }
@@ -75,7 +76,7 @@ impl Vocabulary {
         let (bytes, starts) = spell(source);
         let builder = plant(source, &bytes, &starts);
         let mut merges = Index::with_capacity(count);
-        let mut words = Index::with_capacity(count);
+        let mut words = Words::sized_for(spelled(&bytes, &starts));
         let mut entries = Vec::with_capacity(count);
         let mut longest = 0;
         let parts = (0..BYTES).map(|byte| (byte, byte));
@@ -87,7 +88,7 @@ impl Vocabulary {
             if token >= BYTES {
                 merges.insert(pair(left, right), token);
             }
-            words.insert(fingerprint(word), token);
+            words.insert(word, token);
             longest = longest.max(word.len());
             entries.push(Entry {
                 start: starts.get(token as usize).copied().unwrap_or(0),
@@ -133,11 +134,20 @@ impl Vocabulary {
     /// The token that is exactly these bytes.
     #[inline]
     pub(crate) fn word(&self, bytes: &[u8]) -> Option<u32> {
-        if bytes.len() > self.longest {
+        if bytes.is_empty() || bytes.len() > self.longest {
             return None;
         }
-        self.words
-            .find(fingerprint(bytes), |token| self.bytes(token) == bytes)
+        self.words.get(bytes, |token| self.bytes(token) == bytes)
+    }
+
+    /// Whether these bytes are exactly one token.
+    #[inline]
+    pub(crate) fn is_word(&self, bytes: &[u8]) -> bool {
+        !bytes.is_empty()
+            && bytes.len() <= self.longest
+            && self
+                .words
+                .contains(bytes, |token| self.bytes(token) == bytes)
     }
 
     /// The longest token that `bytes` begin with; [`NONE`] for no bytes.
@@ -257,22 +267,4 @@ fn plant(source: &Merges, bytes: &[u8], starts: &[u32]) -> TrieBuilder {
 
 fn pair(left: u32, right: u32) -> u64 {
     u64::from(left) << 20 | u64::from(right)
-}
-
-/// A hash of a token's bytes; equal hashes are told apart by comparing bytes.
-#[inline]
-fn fingerprint(bytes: &[u8]) -> u64 {
-    const MULTIPLIER: u64 = 0xD6E8_FEB8_6659_FD93;
-    let mut hash = bytes.len() as u64;
-    let mut chunks = bytes.chunks_exact(8);
-    for chunk in &mut chunks {
-        let word = chunk.try_into().map_or(0, u64::from_le_bytes);
-        hash = (hash ^ word).wrapping_mul(MULTIPLIER).rotate_left(29);
-    }
-    let word = chunks
-        .remainder()
-        .iter()
-        .fold(0, |word, &byte| word << 8 | u64::from(byte));
-    hash = (hash ^ word).wrapping_mul(MULTIPLIER);
-    hash ^ hash >> 32
 }
