@@ -8,6 +8,7 @@ use contexture::compile::Refusal;
 use contexture::engine::EngineError;
 use contexture::ir::FragmentError;
 use contexture::render::RenderError;
+use contexture::sessions::SessionError;
 use contexture::store::{Error as StoreError, StorageFault, Thing};
 use contexture::wire::WireError;
 use serde_json::json;
@@ -254,6 +255,32 @@ impl From<EngineError> for Failure {
                 Self::new(Exit::Database, "damaged", chain(&error))
             }
             _ => Self::bad_input("invalid", chain(&error)),
+        }
+    }
+}
+
+impl From<SessionError> for Failure {
+    fn from(error: SessionError) -> Self {
+        let every = "name the format: --from NAME; `contexture help import` lists them";
+        match error {
+            SessionError::Wire(error) => error.into(),
+            SessionError::NotJson { source, .. } => not_json(&source),
+            SessionError::UnknownName { .. } => Self::usage(chain(&error)),
+            SessionError::Unknown { .. } => {
+                Self::bad_input("unknown_format", chain(&error)).hint(every)
+            }
+            SessionError::WrongShape { .. } => Self::bad_input("wrong_format", chain(&error))
+                .hint("is it really that? Without a format it is detected"),
+            SessionError::Record { .. } => {
+                let failure = Self::bad_input("bad_record", chain(&error));
+                failure.hint(
+                    "`contexture import --keep-going` stores what can be read and lists the rest",
+                )
+            }
+            SessionError::CannotWrite { .. } => {
+                Self::new(Exit::Refused, "cannot_write", chain(&error))
+            }
+            _ => Self::bad_input("session", chain(&error)),
         }
     }
 }

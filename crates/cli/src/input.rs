@@ -45,6 +45,14 @@ impl Source {
         name.map_or(Self::Stdin, Self::from)
     }
 
+    /// The file's name without directory; nothing for standard input.
+    pub(crate) fn name(&self) -> Option<String> {
+        match self {
+            Self::Stdin => None,
+            Self::File(path) => Some(path.file_name()?.to_string_lossy().into_owned()),
+        }
+    }
+
     /// The file's name without directory and ending; nothing for standard input.
     pub(crate) fn stem(&self) -> Option<String> {
         match self {

@@ -2,6 +2,7 @@
 
 use contexture::Format;
 use contexture::ir::Transcript;
+use contexture::sessions::{ReadOptions, Session, SessionFormat, detect, read};
 use contexture::wire::lift;
 
 use crate::failure::{Failure, Outcome};
@@ -16,43 +17,104 @@ pub(crate) struct Opened {
     pub(crate) written_in: Option<Format>,
 }
 
+/// What a text is said to be.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Said<'a> {
+    /// The format, if it was named.
+    pub(crate) from: Option<&'a str>,
+    /// The file's name, which breaks ties.
+    pub(crate) name: &'a str,
+    /// Which session of several, from 1.
+    pub(crate) number: Option<usize>,
+}
+
 /// Reads one session of a file.
 ///
 /// # Errors
 /// The file cannot be read, is not of its format, or holds several and none was chosen.
 pub(crate) fn one(source: &Source, from: Option<&str>, number: Option<usize>) -> Outcome<Opened> {
     let text = source.read()?;
-    parse(&text, from, number).map_err(|failure| failure.of(source))
+    let name = source.name().unwrap_or_default();
+    parse(
+        &text,
+        &Said {
+            from,
+            name: &name,
+            number,
+        },
+    )
+    .map_err(|failure| failure.of(source))
 }
 
 /// Reads one session of a text.
 ///
 /// # Errors
 /// As [`one`].
-pub(crate) fn parse(text: &str, from: Option<&str>, _number: Option<usize>) -> Outcome<Opened> {
-    let format = match from {
-        Some(name) => name
-            .parse::<Format>()
-            .map_err(|error| Failure::usage(error.to_string()))?,
-        None => detect(text)?,
+pub(crate) fn parse(text: &str, said: &Said<'_>) -> Outcome<Opened> {
+    let format = format(text, said.from, said.name)?;
+    if let SessionFormat::Wire(format) = format {
+        // By itself a request says more than a session: tools, options, the model.
+        let transcript = lift(format, text)?.transcript;
+        return Ok(Opened {
+            transcript,
+            written_in: Some(format),
+        });
+    }
+    let options = ReadOptions {
+        source_name: said.name,
+        ..ReadOptions::default()
     };
-    let lifted = lift(format, text)?;
+    let session = choose(read(format, text, &options)?, said.number)?;
+    let transcript = session.heads.first().map(|head| session.transcript(head));
     Ok(Opened {
-        transcript: lifted.transcript,
-        written_in: Some(format),
+        transcript: transcript.unwrap_or_default(),
+        written_in: None,
     })
 }
 
-/// The format of a document.
+/// The format that is named, else the one the text shows.
 ///
 /// # Errors
-/// It is none that we read.
-pub(crate) fn detect(text: &str) -> Outcome<Format> {
-    contexture::wire::detect(text).ok_or_else(|| {
-        Failure::bad_input(
-            "unknown_format",
-            "the format is not to be told from the document",
+/// The name is no format's, or the text is of none that is known.
+pub(crate) fn format(text: &str, from: Option<&str>, name: &str) -> Outcome<SessionFormat> {
+    match from {
+        Some(name) => Ok(name.parse::<SessionFormat>()?),
+        None => Ok(detect(text, name)?.format),
+    }
+}
+
+/// The format of a document that is to be converted.
+///
+/// # Errors
+/// As [`format`], or it is a log, which holds more than a document.
+pub(crate) fn document_format(text: &str, name: &str) -> Outcome<Format> {
+    match format(text, None, name)? {
+        SessionFormat::Wire(format) => Ok(format),
+        log => Err(Failure::bad_input(
+            "wrong_format",
+            format!("a {log} log, expected a request, a response or a list of messages"),
         )
-        .hint("name it: --from openai-chat|openai-responses|anthropic|gemini|ui|items")
-    })
+        .hint(
+            "`contexture import` keeps logs, `contexture export --to` writes them in other formats",
+        )),
+    }
+}
+
+fn choose(mut sessions: Vec<Session>, number: Option<usize>) -> Outcome<Session> {
+    let many = sessions.len();
+    let index = match (number, many) {
+        (Some(number), _) => number.checked_sub(1),
+        (None, 1) => Some(0),
+        (None, _) => {
+            let message = format!("it holds {many} sessions, and none was chosen");
+            return Err(Failure::usage(message).hint(format!("choose one: --session 1 … {many}")));
+        }
+    };
+    match index.filter(|index| *index < many) {
+        Some(index) => Ok(sessions.swap_remove(index)),
+        None => {
+            let message = format!("it holds {many} sessions, there is no other");
+            Err(Failure::usage(message).hint(format!("--session 1 … {many}")))
+        }
+    }
 }

@@ -13,7 +13,6 @@
 mod anthropic;
 mod carry;
 mod chunk;
-mod detect;
 mod document;
 mod entry;
 mod error;
@@ -33,7 +32,6 @@ mod system_tag;
 pub mod ui;
 
 pub use chunk::{Chunk, Dialect, Envelope, Facts};
-pub use detect::detect;
 pub use document::{lift, lower, rebase};
 pub use entry::{Entry, Run, Side, entries, pairs, runs, side};
 pub use error::WireError;

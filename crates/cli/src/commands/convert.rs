@@ -111,7 +111,7 @@ fn convert(
 ) -> Outcome<Converted> {
     let from = match arguments.from {
         Some(format) => format,
-        None => session::detect(text)?,
+        None => session::document_format(text, arguments.file.as_deref().unwrap_or_default())?,
     };
     let mut lifted = lift(from, text)?;
     if let Some(model) = &arguments.model {

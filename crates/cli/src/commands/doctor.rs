@@ -1,19 +1,318 @@
-//! `contexture doctor`: not there yet.
+//! `contexture doctor`: whether everything is as it should be, and what to do if not.
+
+use std::fmt::Write as _;
+use std::fs;
+use std::io::{self, IsTerminal};
 
 use clap::Args;
+use contexture::store::{Conversation, ListConversations};
+use contexture::store_sqlite::FORMAT;
+use contexture::{Catalogue, Engine, Format};
+use owo_colors::OwoColorize as _;
+use serde::Serialize;
+use serde_json::json;
 
+use crate::database::{self, Missing};
 use crate::exit::Exit;
-use crate::failure::Outcome;
+use crate::failure::{Failure, Outcome};
 use crate::globals::Globals;
+use crate::models::general;
+use crate::printable::{counted, grouped, lines, pad, pad_left};
+use crate::tree::{item, load};
+use crate::{say, terminal};
 
-/// Soon
+/// So many items are read without being asked to.
+const READ_UNASKED: u64 = 200_000;
+
+/// Check the database, the model catalogue and the terminal
 #[derive(Debug, Args)]
-pub(crate) struct Arguments {}
+#[command(after_long_help = "\
+Examples:
+  contexture doctor
+  contexture doctor --json | jq '.checks[] | select(.state != \"ok\")'
+  contexture doctor --models | grep claude")]
+pub(crate) struct Arguments {
+    /// Read every item of every conversation, however many there are
+    #[arg(long)]
+    deep: bool,
+    /// List the models that are known, and nothing else
+    #[arg(long)]
+    models: bool,
+}
 
-/// Runs the command.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+enum State {
+    Ok,
+    Warn,
+    Fail,
+}
+
+/// One thing that was looked at.
+#[derive(Debug, Serialize)]
+struct Check {
+    name: &'static str,
+    state: State,
+    found: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    hint: Option<String>,
+}
+
+impl Check {
+    fn new(name: &'static str, state: State, found: impl Into<String>) -> Self {
+        Self {
+            name,
+            state,
+            found: found.into(),
+            hint: None,
+        }
+    }
+
+    fn hint(mut self, hint: impl Into<String>) -> Self {
+        self.hint = Some(hint.into());
+        self
+    }
+
+    fn failed(name: &'static str, failure: Failure) -> Self {
+        Self {
+            name,
+            state: State::Fail,
+            found: failure.message,
+            hint: failure.hint,
+        }
+    }
+}
+
+/// Runs the command. Something that is not as it should be makes it [`Exit::Findings`].
 ///
 /// # Errors
-/// None.
-pub(crate) async fn run(_arguments: &Arguments, _globals: &Globals) -> Outcome {
-    Ok(Exit::Done)
+/// The output cannot be written.
+pub(crate) async fn run(arguments: &Arguments, globals: &Globals) -> Outcome {
+    if arguments.models {
+        models(globals)?;
+        return Ok(Exit::Done);
+    }
+    let mut checks = vec![Check::new("version", State::Ok, env!("CARGO_PKG_VERSION"))];
+    database(arguments, globals, &mut checks).await;
+    checks.push(catalogue());
+    checks.push(screen());
+    let failed = checks.iter().any(|check| check.state == State::Fail);
+    if globals.json {
+        say::json(&json!({ "ok": !failed, "checks": checks }))?;
+    } else {
+        say::styled(&text(&checks))?;
+    }
+    Ok(if failed { Exit::Findings } else { Exit::Done })
+}
+
+async fn database(arguments: &Arguments, globals: &Globals, checks: &mut Vec<Check>) {
+    let address = match database::address(globals) {
+        Ok(address) => address,
+        Err(failure) => return checks.push(Check::failed("database", failure)),
+    };
+    let Some(file) = database::file(&address) else {
+        let found = format!("{address}, which keeps nothing");
+        return checks
+            .push(Check::new("database", State::Warn, found).hint("--db FILE names a file"));
+    };
+    let shown = file.display();
+    let Ok(metadata) = fs::metadata(file) else {
+        let check = Check::new("database", State::Ok, format!("{shown}, not made yet"));
+        return checks.push(check.hint("`contexture import FILE` makes it"));
+    };
+    let size = size(metadata.len());
+    if metadata.permissions().readonly() {
+        let check = Check::new(
+            "database",
+            State::Warn,
+            format!("{shown}, {size}, read-only"),
+        );
+        checks.push(check.hint("make it writable to import or branch"));
+    } else {
+        checks.push(Check::new(
+            "database",
+            State::Ok,
+            format!("{shown}, {size}"),
+        ));
+    }
+    let engine = match database::open(globals, Missing::Refuse).await {
+        Ok(engine) => engine,
+        Err(failure) => return checks.push(Check::failed("format", failure)),
+    };
+    let found = format!("opens; the newest format this version knows is {FORMAT}");
+    checks.push(Check::new("format", State::Ok, found));
+    match conversations(&engine, globals).await {
+        Ok(found) => {
+            let items: u64 = found.iter().map(|conversation| conversation.nodes).sum();
+            let kept = format!(
+                "{} of {}, {}",
+                counted(found.len() as u64, "conversation"),
+                globals.owner,
+                counted(items, "item")
+            );
+            checks.push(Check::new("contents", State::Ok, kept));
+            checks.push(integrity(arguments, globals, &engine, &found, items).await);
+        }
+        Err(failure) => checks.push(Check::failed("contents", failure)),
+    }
+}
+
+async fn conversations(engine: &Engine, globals: &Globals) -> Outcome<Vec<Conversation>> {
+    let owner = database::owner(globals)?;
+    let mut list = ListConversations {
+        limit: Some(500),
+        ..ListConversations::default()
+    };
+    let mut found = Vec::new();
+    loop {
+        let page = engine.conversations(&owner, list.clone()).await?;
+        found.extend(page.conversations);
+        match page.next {
+            Some(next) => list.after = Some(next),
+            None => return Ok(found),
+        }
+    }
+}
+
+/// Reads what is stored; the store compares every item with its hash.
+async fn integrity(
+    arguments: &Arguments,
+    globals: &Globals,
+    engine: &Engine,
+    found: &[Conversation],
+    items: u64,
+) -> Check {
+    if items > READ_UNASKED && !arguments.deep {
+        let check = Check::new("integrity", State::Warn, "not read: there are many items");
+        return check.hint("`contexture doctor --deep` reads every one");
+    }
+    let mut read = 0;
+    let mut damaged: Vec<String> = Vec::new();
+    for conversation in found {
+        match sound(globals, engine, conversation).await {
+            Ok(items) => read += items,
+            Err(failure) => damaged.push(failure.message),
+        }
+    }
+    match damaged.first() {
+        None => Check::new(
+            "integrity",
+            State::Ok,
+            format!("{} read, none damaged", counted(read, "item")),
+        ),
+        Some(first) => {
+            let many = counted(damaged.len() as u64, "conversation");
+            Check::new("integrity", State::Fail, format!("{many} damaged: {first}")).hint(
+                "keep a copy of the file; what is not damaged stays readable: `contexture export`",
+            )
+        }
+    }
+}
+
+async fn sound(globals: &Globals, engine: &Engine, conversation: &Conversation) -> Outcome<u64> {
+    let builder = engine.conversation(&conversation.id).owner(&globals.owner);
+    let tree = load(&builder.existing().await?).await?;
+    for node in &tree.nodes {
+        item(node)?;
+    }
+    Ok(tree.nodes.len() as u64)
+}
+
+fn catalogue() -> Check {
+    let catalogue = Catalogue::builtin();
+    let count = catalogue.models().len() as u64;
+    let unknown: Vec<&str> = Format::PROVIDERS
+        .into_iter()
+        .map(general)
+        .filter(|name| catalogue.resolve(name).is_err())
+        .collect();
+    if count == 0 || !unknown.is_empty() {
+        let found = format!(
+            "{}, without {}",
+            counted(count, "model"),
+            unknown.join(", ")
+        );
+        return Check::new("catalogue", State::Fail, found).hint("install contexture again");
+    }
+    let version = env!("CARGO_PKG_VERSION");
+    Check::new(
+        "catalogue",
+        State::Ok,
+        format!("{}, of version {version}", counted(count, "model")),
+    )
+}
+
+fn screen() -> Check {
+    if !io::stdout().is_terminal() {
+        return Check::new(
+            "terminal",
+            State::Ok,
+            "output goes to a file or program: no colours",
+        );
+    }
+    let colours = match anstream::AutoStream::choice(&io::stdout()) {
+        anstream::ColorChoice::Never => "no colours",
+        _ => "colours",
+    };
+    let found = format!("{} columns, {colours}", terminal::columns(80));
+    Check::new("terminal", State::Ok, found)
+}
+
+fn text(checks: &[Check]) -> String {
+    let wide = checks
+        .iter()
+        .map(|check| check.name.len())
+        .max()
+        .unwrap_or(0);
+    let mut out = String::new();
+    for check in checks {
+        let state = match check.state {
+            State::Ok => "ok  ".green().to_string(),
+            State::Warn => "warn".yellow().to_string(),
+            State::Fail => "fail".red().bold().to_string(),
+        };
+        let _ = writeln!(
+            out,
+            "{state}  {}  {}",
+            pad(check.name, wide),
+            lines(&check.found)
+        );
+        if let Some(hint) = &check.hint {
+            let _ = writeln!(
+                out,
+                "      {}  {} {}",
+                pad("", wide),
+                "hint:".cyan(),
+                lines(hint)
+            );
+        }
+    }
+    out
+}
+
+fn models(globals: &Globals) -> Outcome<()> {
+    let catalogue = Catalogue::builtin();
+    if globals.json {
+        return say::json(&json!({ "models": catalogue.models().collect::<Vec<_>>() }));
+    }
+    let mut out = String::new();
+    for model in catalogue.models() {
+        let _ = writeln!(
+            out,
+            "{}  {}  {}  {}",
+            pad(&model.provider, 10),
+            pad(&model.id, 44),
+            pad_left(&grouped(model.context_window), 10),
+            model.encoding
+        );
+    }
+    say::styled(&out)
+}
+
+fn size(bytes: u64) -> String {
+    match bytes {
+        ..10_000 => format!("{} bytes", grouped(bytes)),
+        10_000..10_000_000 => format!("{} kB", grouped(bytes / 1_000)),
+        _ => format!("{} MB", grouped(bytes / 1_000_000)),
+    }
 }

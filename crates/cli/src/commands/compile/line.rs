@@ -13,7 +13,7 @@ use crate::commands::compile::view::of_transcript;
 use crate::explain::not_json;
 use crate::failure::{Failure, Outcome};
 use crate::order::Order;
-use crate::session;
+use crate::session::{self, Said};
 
 /// What a line that does not say it means.
 pub(crate) struct Defaults {
@@ -54,7 +54,13 @@ pub(crate) fn answer(line: &str, defaults: &Defaults) -> Outcome<String> {
     })?;
     let order = order(&line, defaults)?;
     let from = line.from.as_deref().or(defaults.from.as_deref());
-    let opened = session::parse(line.input.get(), from, None)?;
+    let opened = session::parse(
+        line.input.get(),
+        &Said {
+            from,
+            ..Said::default()
+        },
+    )?;
     let Product { payload, report } = of_transcript(&order, &opened.transcript, opened.written_in)?;
     let report = serde_json::to_string(&report)
         .map_err(|error| Failure::new(crate::exit::Exit::Fault, "report", error.to_string()))?;

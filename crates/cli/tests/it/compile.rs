@@ -1,0 +1,193 @@
+//! The main job: a real session becomes a payload that the provider accepts, within the window.
+
+use contexture_testdata::{request_validator, swe_agent};
+use serde_json::Value;
+
+use crate::command::{Place, example};
+
+const TARGETS: [&str; 4] = ["openai-chat", "openai-responses", "anthropic", "gemini"];
+
+#[test]
+fn a_real_session_fits_every_target() {
+    let place = Place::new();
+    let file = example("marshmallow-1867.traj");
+    for target in TARGETS {
+        let run = place.run(&format!(
+            "compile {} --to {target} --window 16000 --report json",
+            file.display()
+        ));
+        assert_eq!(run.code, 0, "{target}: {}", run.err);
+        let payload: Value = serde_json::from_str(&run.out).unwrap();
+        let findings = request_validator(target).findings(&payload);
+        assert!(findings.is_empty(), "{target}: {findings:?}");
+        let report: Value = serde_json::from_str(&run.err).unwrap();
+        let tokens = report["totals"]["tokens"].as_u64().unwrap();
+        let limit = report["target"]["limit"].as_u64().unwrap();
+        assert!(
+            tokens <= limit && limit < 16_000,
+            "{target}: {tokens} of {limit}"
+        );
+        let sum: u64 = report["segments"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|s| s["tokens"].as_u64().unwrap())
+            .sum();
+        assert_eq!(sum, tokens, "{target}");
+        assert!(
+            tokens > limit / 2,
+            "{target}: the window is used: {tokens} of {limit}"
+        );
+    }
+}
+
+#[test]
+fn the_messages_that_fit_as_ui_messages() {
+    let place = Place::new();
+    let file = example("marshmallow-1867.traj");
+    let messages = |window: &str| {
+        let run = place.run(&format!(
+            "compile {} --to ui --window {window} -q",
+            file.display()
+        ));
+        assert_eq!(run.code, 0, "{}", run.err);
+        let payload: Value = serde_json::from_str(&run.out).unwrap();
+        assert!(payload["system"].as_str().unwrap().len() > 100);
+        place.write("ui.json", payload["messages"].to_string());
+        // What the AI SDK's validation would refuse, converting refuses.
+        place.ok("convert ui.json --from ui --to items -q");
+        payload["messages"].to_string().len()
+    };
+    assert!(messages("8k") < messages("64k"));
+}
+
+#[test]
+fn the_report_is_a_table() {
+    let place = Place::new();
+    let file = example("marshmallow-1867.traj");
+    let run = place.run(&format!(
+        "compile {} --to anthropic --window 16k",
+        file.display()
+    ));
+    assert_eq!(run.code, 0, "{}", run.err);
+    for words in [
+        "marshmallow-1867",
+        "band",
+        "history",
+        "total",
+        "claude-sonnet-5",
+        "window 16,000",
+    ] {
+        assert!(run.err.contains(words), "{words}: {}", run.err);
+    }
+    assert!(
+        run.err.lines().all(|line| line.chars().count() <= 120),
+        "{}",
+        run.err
+    );
+    let quiet = place.run(&format!(
+        "compile {} --to anthropic --window 16k --report none",
+        file.display()
+    ));
+    assert_eq!((quiet.err.as_str(), quiet.out), ("", run.out));
+}
+
+#[test]
+fn a_prompt_parameters_and_a_file() {
+    let place = Place::new();
+    let line = format!(
+        "compile {} --to openai-chat --model gpt-4o --window 16k --reserve 1k --system {} --param temperature=0 -o payload.json -q",
+        example("marshmallow-1867.traj").display(),
+        example("support.json").display(),
+    );
+    assert_eq!(place.ok(&line), "");
+    let payload: Value =
+        serde_json::from_str(&std::fs::read_to_string(place.path("payload.json")).unwrap())
+            .unwrap();
+    assert_eq!(payload["model"], "gpt-4o");
+    assert_eq!(payload["temperature"], 0);
+    assert!(
+        payload["messages"]
+            .to_string()
+            .contains("You are a careful software engineer.")
+    );
+    let markdown = place.ok(&line.replace("-o payload.json", "--renderer markdown"));
+    assert!(
+        markdown.contains("## Role") || markdown.contains("- **role**"),
+        "{markdown:.600}"
+    );
+    assert_eq!(
+        place
+            .run(&line.replace("payload.json", "nowhere/payload.json"))
+            .code,
+        8
+    );
+}
+
+#[test]
+fn every_window_gives_a_sound_payload_or_a_refusal() {
+    let place = Place::new();
+    let sessions = swe_agent();
+    for (name, text) in sessions.iter().take(3) {
+        let file = place.write(name, text);
+        for window in ["2k", "4k", "128k"] {
+            for target in TARGETS {
+                let run = place.run(&format!(
+                    "compile {} --to {target} --window {window} --json",
+                    file.display()
+                ));
+                let report: Value = serde_json::from_str(&run.err).unwrap();
+                match run.code {
+                    0 => {
+                        let payload: Value = serde_json::from_str(&run.out).unwrap();
+                        let findings = request_validator(target).findings(&payload);
+                        assert!(
+                            findings.is_empty(),
+                            "{name} {target} {window}: {findings:?}"
+                        );
+                        assert!(
+                            report["totals"]["tokens"].as_u64()
+                                <= report["target"]["limit"].as_u64()
+                        );
+                    }
+                    5 => {
+                        let details = &report["error"]["details"];
+                        assert_eq!(report["error"]["kind"], "does_not_fit");
+                        assert!(
+                            details["needed"].as_u64() > details["allowed"].as_u64(),
+                            "{name}: {details}"
+                        );
+                    }
+                    other => panic!("{name} {target} {window}: {other}: {}", run.err),
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn a_file_of_several_sessions_needs_a_choice() {
+    let place = Place::new();
+    let run = |traj: &str| {
+        format!(r#"{{"task_id":1,"reward":1.0,"info":{{}},"traj":[{traj}],"trial":0}}"#)
+    };
+    let one = run(r#"{"role":"user","content":"first"}"#);
+    let two = run(r#"{"role":"user","content":"second"}"#);
+    place.write("runs.json", format!("[{one},{two}]"));
+    let refused = place.run("compile runs.json --to gemini");
+    assert_eq!(refused.code, 2, "{}", refused.err);
+    assert!(
+        refused.err.contains("2 sessions") && refused.err.contains("--session"),
+        "{}",
+        refused.err
+    );
+    assert!(
+        place
+            .ok("compile runs.json --to gemini --session 2 -q")
+            .contains("second")
+    );
+    assert_eq!(
+        place.run("compile runs.json --to gemini --session 3").code,
+        2
+    );
+}

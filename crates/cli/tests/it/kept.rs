@@ -1,0 +1,312 @@
+//! What is kept: listed, drawn, shown, branched, rewound.
+
+use serde_json::Value;
+
+use crate::command::Place;
+use crate::sample;
+
+fn place() -> Place {
+    let place = Place::new();
+    sample::support(&place);
+    place
+}
+
+/// The drawing without what differs from run to run: ids become `····`, times `now`.
+fn stable(drawing: &str, ids: &[String]) -> String {
+    let mut out = String::new();
+    for line in drawing.lines() {
+        let words: Vec<String> = line.split("  ").map(str::to_owned).collect();
+        let words = words.into_iter().map(|word| {
+            let trimmed = word.trim();
+            let is_id = trimmed.len() >= 4 && ids.iter().any(|id| id.starts_with(trimmed));
+            let is_time = trimmed.ends_with(" s") && trimmed.len() <= 4;
+            match (is_id, is_time) {
+                (true, _) => "····".to_owned(),
+                (_, true) => " now".to_owned(),
+                _ => word,
+            }
+        });
+        let line = words.collect::<Vec<_>>().join("  ");
+        out.push_str(&line);
+        out.push('\n');
+    }
+    out
+}
+
+fn ids(log: &Value) -> Vec<String> {
+    let entries = log["entries"].as_array().unwrap();
+    entries
+        .iter()
+        .map(|entry| entry["id"].as_str().unwrap().to_owned())
+        .collect()
+}
+
+/// The id of the entry with this text.
+fn id(place: &Place, text: &str) -> String {
+    let log = place.json("log support-42 --json");
+    let entries = log["entries"].as_array().unwrap().clone();
+    let entry = entries.iter().find(|entry| entry["text"] == text);
+    entry.unwrap_or_else(|| panic!("{text}: {log}"))["id"]
+        .as_str()
+        .unwrap()
+        .to_owned()
+}
+
+#[test]
+fn conversations_are_listed() {
+    let place = place();
+    sample::long(&place, "other", 4);
+    let text = place.ok("conversations");
+    assert!(
+        text.contains("support-42") && text.contains("2 branches") && text.contains("Broken order"),
+        "{text}"
+    );
+    let list = place.json("conversations --json");
+    assert_eq!(list["conversations"][0]["id"], "other");
+    assert_eq!(list["conversations"][1]["branches"], 2);
+    assert_eq!(list["more"], false);
+    let run = place.run("conversations -n 1");
+    assert_eq!(run.out.lines().count(), 1);
+    assert!(run.err.contains("there are more"), "{}", run.err);
+    // Of another owner nothing is seen.
+    assert_eq!(
+        place.json("conversations --json --owner acme")["conversations"],
+        serde_json::json!([])
+    );
+}
+
+#[test]
+fn the_tree_is_drawn() {
+    let place = place();
+    let ids = ids(&place.json("log support-42 --json"));
+    let drawn = stable(&place.ok("log support-42"), &ids);
+    let expected = include_str!("../expected/log.txt");
+    assert_eq!(drawn, expected, "\n{drawn}");
+}
+
+#[test]
+fn the_tree_as_data() {
+    let log = place().json("log support-42 --json");
+    assert_eq!(log["branches"].as_array().unwrap().len(), 2);
+    let entries = log["entries"].as_array().unwrap();
+    assert_eq!(entries[0]["active"], true);
+    assert_eq!(entries[0]["branches"], serde_json::json!(["main-v2"]));
+    let calling = entries.iter().find(|entry| entry["calls"] == 1).unwrap();
+    assert_eq!(
+        (calling["text"].as_str(), calling["items"].as_u64()),
+        (Some("find_order"), Some(2))
+    );
+    // Every parent is an entry.
+    for entry in entries {
+        let parent = &entry["parent"];
+        assert!(
+            parent.is_null() || entries.iter().any(|other| other["id"] == *parent),
+            "{entry}"
+        );
+    }
+}
+
+#[test]
+fn long_stretches_are_shortened() {
+    let place = Place::new();
+    sample::long(&place, "long", 10_000);
+    let text = place.ok("log long");
+    assert_eq!(text.lines().count(), 10, "{text}");
+    assert!(text.contains("⋮  9,991 messages"), "{text}");
+    assert!(text.contains("question 0"), "{text}");
+    let all = place.ok("log long --all");
+    assert_eq!(all.lines().count(), 10_000);
+    assert!(
+        all.lines()
+            .all(|line| line.starts_with("○ ") || line.starts_with("@ "))
+    );
+    assert!(all.len() < 10_000 * 120, "a straight line is not indented");
+    let some = place.json("log long --json -n 3");
+    assert_eq!(
+        (
+            some["entries"].as_array().unwrap().len(),
+            some["hidden"].as_u64()
+        ),
+        (3, Some(9_997))
+    );
+}
+
+#[test]
+fn many_branches_stay_narrow() {
+    let place = place();
+    let first = id(&place, "Hi, my order #W8342 arrived broken");
+    for _ in 0..30 {
+        place.ok(&format!("rewind support-42 {first} -q"));
+    }
+    let text = place.ok("log support-42 --all");
+    assert!(
+        text.lines().all(|line| line.chars().count() < 140),
+        "{text}"
+    );
+}
+
+#[test]
+fn show_writes_a_message_whole() {
+    let place = place();
+    let calling = id(&place, "find_order");
+    let short = &calling[..8];
+    let text = place.ok(&format!("show support-42 {short}"));
+    assert!(
+        text.contains("call find_order (c1)") && text.contains(r#"{"id":"W8342"}"#),
+        "{text}"
+    );
+    assert!(
+        text.contains("output (c1)") && text.contains("3 items"),
+        "{text}"
+    );
+    let document = place.json(&format!("show support-42 {short} --json"));
+    let items = document["items"].as_array().unwrap();
+    assert_eq!(items[0]["item"]["type"], "function_call");
+    assert_eq!(items[1]["item"]["output"], "3 items");
+    let message = document["message"].as_str().unwrap();
+    assert_eq!(
+        place.json(&format!("show support-42 {message} --json")),
+        document
+    );
+}
+
+#[test]
+fn branches_are_made_switched_and_deleted() {
+    let place = place();
+    let active = |place: &Place| {
+        let list = place.json("branch list support-42 --json");
+        let branches = list["branches"].as_array().unwrap();
+        let active = branches
+            .iter()
+            .find(|branch| branch["active"] == true)
+            .unwrap();
+        active["name"].as_str().unwrap().to_owned()
+    };
+    assert_eq!(active(&place), "main-v2");
+    assert!(
+        place
+            .ok("branch create support-42 what-if --from main")
+            .contains("what-if")
+    );
+    assert_eq!(active(&place), "main-v2");
+    place.ok("branch switch support-42 what-if");
+    assert_eq!(active(&place), "what-if");
+    let text = place.ok("branch list support-42");
+    assert!(text.contains("@ what-if"), "{text}");
+    assert_eq!(
+        place.run("branch delete support-42 what-if").code,
+        5,
+        "the active branch stays"
+    );
+    place.ok("branch switch support-42 main");
+    place.ok("branch delete support-42 what-if");
+    assert!(!place.ok("branch list support-42").contains("what-if"));
+    assert_eq!(place.run("branch create support-42 main").code, 4);
+}
+
+#[test]
+fn rewind_and_restore_open_branches() {
+    let place = place();
+    let first = id(&place, "Hi, my order #W8342 arrived broken");
+    let branch = place.json(&format!("rewind support-42 {} --json", &first[..10]));
+    assert_eq!(
+        (branch["active"].as_bool(), branch["messages"].as_u64()),
+        (Some(true), Some(1))
+    );
+    assert_eq!(branch["head"], first.as_str());
+    let restored = place.json("restore support-42 before-refund --json");
+    assert_eq!(
+        (restored["active"].as_bool(), restored["messages"].as_u64()),
+        (Some(true), Some(3))
+    );
+    place.ok("branch switch support-42 main");
+    assert!(
+        place
+            .ok("log support-42")
+            .contains("Done: all three refunded.")
+    );
+}
+
+#[test]
+fn checkpoints_are_set_listed_and_deleted() {
+    let place = place();
+    assert!(place.ok("checkpoint support-42 here").contains("◆ here"));
+    let list = place.json("checkpoint support-42 --json");
+    let names: Vec<&str> = list["checkpoints"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|one| one["name"].as_str().unwrap())
+        .collect();
+    assert_eq!(names, ["before-refund", "here"]);
+    place.ok("checkpoint support-42 here --delete");
+    assert!(!place.ok("checkpoint support-42").contains("here"));
+    assert_eq!(place.run("restore support-42 here").code, 3);
+}
+
+#[test]
+fn a_stored_conversation_compiles() {
+    let place = place();
+    let run = place.run("compile support-42 --to anthropic --window 8k");
+    assert_eq!(run.code, 0, "{}", run.err);
+    let payload: Value = serde_json::from_str(&run.out).unwrap();
+    assert!(
+        payload["system"]
+            .to_string()
+            .contains("You are a support agent."),
+        "{payload}"
+    );
+    assert!(
+        run.err.contains("total") && run.err.contains("support-42"),
+        "{}",
+        run.err
+    );
+    let other = place.ok("compile support-42 --to openai-chat --branch main -q");
+    assert!(other.contains("Done: all three refunded."), "{other}");
+    let ui: Value = place.json("compile support-42 --to ui -q");
+    assert!(
+        ui["system"].as_str().unwrap().contains("support agent"),
+        "{ui}"
+    );
+    assert_eq!(ui["messages"].as_array().unwrap().len(), 5, "{ui}");
+}
+
+#[test]
+fn doctor_looks_at_everything() {
+    let place = place();
+    let text = place.ok("doctor");
+    for name in [
+        "version",
+        "database",
+        "format",
+        "contents",
+        "integrity",
+        "catalogue",
+        "terminal",
+    ] {
+        assert!(text.contains(name), "{name}: {text}");
+    }
+    assert!(text.contains("none damaged"), "{text}");
+    let report = place.json("doctor --json");
+    assert_eq!(report["ok"], true);
+    assert!(place.ok("doctor --models").contains("claude-sonnet-5"));
+    // Without a database nothing is wrong.
+    assert!(Place::new().ok("doctor").contains("not made yet"));
+    // A file that is none is.
+    let broken = Place::new();
+    broken.write(
+        "broken.db",
+        "This is not a database, but it is long enough to be taken for one.".repeat(100),
+    );
+    let run = broken.run("doctor --db broken.db --json");
+    assert_eq!(run.code, 1, "{}", run.out);
+    let report: Value = serde_json::from_str(&run.out).unwrap();
+    assert!(
+        report["checks"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .any(|check| check["state"] == "fail"),
+        "{report}"
+    );
+}

@@ -1,0 +1,17 @@
+//! The command as its users meet it: what it prints, what it refuses, how it ends.
+
+#![expect(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "a failed unwrap is the failed test"
+)]
+
+mod command;
+mod compile;
+mod documents;
+mod errors;
+mod kept;
+mod pipes;
+mod sample;

@@ -1,0 +1,71 @@
+//! A conversation to look at: made with the library, looked at with the command.
+
+use contexture::ir::{FunctionCall, FunctionCallOutput, Output};
+use contexture::{Conversation, Engine, assistant_text, hint, role, user};
+
+use crate::command::Place;
+
+/// The conversation `support-42`: two turns, a call, a checkpoint `before-refund`, and after a rewind
+/// a second branch `main-v2`, the active one.
+pub(crate) fn support(place: &Place) {
+    wait(async {
+        let chat = open(place, "support-42").await;
+        chat.set([role("You are a support agent."), hint("Be brief.")])
+            .unwrap();
+        chat.save([user("Hi, my order #W8342 arrived broken")])
+            .await
+            .unwrap();
+        let mut draft = chat.draft();
+        draft.push_item(FunctionCall::new("c1", "find_order", r#"{"id":"W8342"}"#));
+        draft.push_item(FunctionCallOutput::new(
+            "c1",
+            Output::Text("3 items".to_owned()),
+        ));
+        draft.commit().await.unwrap();
+        chat.save([assistant_text("I see the three items.")])
+            .await
+            .unwrap();
+        chat.checkpoint("before-refund").await.unwrap();
+        let asked = chat.save([user("Refund everything")]).await.unwrap();
+        chat.save([assistant_text("Done: all three refunded.")])
+            .await
+            .unwrap();
+        chat.rewind(&asked.messages[0]).await.unwrap();
+        chat.save([assistant_text("Shall I refund the gloves too?")])
+            .await
+            .unwrap();
+    });
+}
+
+/// A conversation of so many short messages on one branch.
+pub(crate) fn long(place: &Place, id: &str, messages: usize) {
+    wait(async {
+        let chat = open(place, id).await;
+        let mut draft = chat.draft();
+        for index in 0..messages / 2 {
+            draft.push(user(format!("question {index}")));
+            draft.push(assistant_text(format!("answer {index}")));
+        }
+        draft.commit().await.unwrap();
+    });
+}
+
+async fn open(place: &Place, id: &str) -> Conversation {
+    let database = place.database();
+    std::fs::create_dir_all(database.parent().unwrap()).unwrap();
+    let engine = Engine::open(&database.to_string_lossy()).await.unwrap();
+    engine
+        .conversation(id)
+        .title("Broken order")
+        .open()
+        .await
+        .unwrap()
+}
+
+fn wait(future: impl Future<Output = ()>) {
+    tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .unwrap()
+        .block_on(future);
+}
