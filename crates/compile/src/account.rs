@@ -314,7 +314,7 @@ impl Rows<'_> {
     fn single(&mut self, single: &Single, name: &str) {
         self.push(Segment {
             label: "user".to_owned(),
-            items: 1,
+            items: usize::from(single.source.is_some()),
             verdict: Verdict::Required,
             rule: match name {
                 "task" => "first user message".to_owned(),
@@ -345,7 +345,7 @@ impl Rows<'_> {
         let mut items = sources(history, &rounds).count();
         if let Some(task) = task {
             text = text - task.piece.text;
-            items = items.saturating_sub(1);
+            items = items.saturating_sub(usize::from(task.source.is_some()));
         }
         if items == 0 && text == Tokens::ZERO {
             return;
@@ -405,7 +405,7 @@ fn trimmed(ledger: &Ledger<'_>) -> Vec<usize> {
         .cut
         .singles
         .iter()
-        .map(|single| single.source)
+        .filter_map(|single| single.source)
         .collect();
     let mut out: Vec<usize> = sources(history, &(0..ledger.cut.round))
         .filter(|source| !kept.contains(source))

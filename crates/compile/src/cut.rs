@@ -103,7 +103,7 @@ impl Cut {
         Some(TrimFrontier {
             index,
             hash: input.path.get(index)?.hash,
-            question: question.map(|single| single.source),
+            question: question.and_then(|single| single.source),
         })
     }
 }

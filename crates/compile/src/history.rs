@@ -38,7 +38,8 @@ pub(crate) struct Round {
 pub(crate) struct Single {
     pub(crate) round: usize,
     pub(crate) entry: usize,
-    pub(crate) source: usize,
+    /// Its index on the path, unless repair made it up.
+    pub(crate) source: Option<usize>,
     /// The message alone.
     pub(crate) piece: Piece,
 }
@@ -67,11 +68,37 @@ impl<'a> History<'a> {
             task: None,
             question: None,
         };
-        let task = history.entries.iter().position(is_users);
-        let question = history.entries.iter().rposition(is_users);
-        history.task = task.and_then(|entry| history.single(entry, press, scratch));
-        history.question = question.and_then(|entry| history.single(entry, press, scratch));
+        history.task = history.first_words(press, scratch);
+        history.question = (0..history.entries.len())
+            .rev()
+            .find_map(|entry| history.words(entry, press, scratch));
         history
+    }
+
+    /// The first message of a person, or what repair put in its place.
+    fn first_words(&self, press: &Press<'_>, scratch: &mut Scratch) -> Option<Single> {
+        let mut made_up = None;
+        for entry in 0..self.entries.len() {
+            match self.words(entry, press, scratch) {
+                Some(single) if single.source.is_some() => return Some(single),
+                found => made_up = made_up.or(found),
+            }
+        }
+        made_up
+    }
+
+    /// A user's message that says something to this target.
+    fn words(&self, entry: usize, press: &Press<'_>, scratch: &mut Scratch) -> Option<Single> {
+        self.entries.get(entry).filter(|own| is_users(own))?;
+        let single = self.single(entry, press, scratch)?;
+        (single.piece.elements() > 0).then_some(single)
+    }
+
+    /// Whose words are first and last, leaving out what the target cannot say.
+    pub(crate) fn ends(&self) -> (Option<Class>, Option<Class>) {
+        let mut spoken = self.pieces.iter().filter(|piece| piece.elements() > 0);
+        let first = spoken.next().map(|piece| piece.class);
+        (first, spoken.next_back().map(|piece| piece.class).or(first))
     }
 
     /// One entry as a piece of its own.
@@ -88,7 +115,7 @@ impl<'a> History<'a> {
         Some(Single {
             round,
             entry,
-            source: own.first()?.source?,
+            source: own.first()?.source,
             piece: press.press(own, scratch).into_iter().next()?,
         })
     }

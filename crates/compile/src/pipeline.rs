@@ -21,7 +21,7 @@ use crate::front::front;
 use crate::history::History;
 use crate::passes::budget::{Claim, HistoryClaim, grants, required_history};
 use crate::passes::lower::{Piece, Press};
-use crate::passes::place::{Placed, Slot, arrange, closing, fit, place, units};
+use crate::passes::place::{Placed, Slot, arrange, bridges, fit, place, units};
 use crate::passes::verify::{Sealed, verify};
 use crate::payload::{Element, Payload};
 use crate::plan::{Advice, Plan, Prefix};
@@ -53,13 +53,20 @@ pub fn compile(input: &CompileInput<'_>, scratch: &mut Scratch) -> Result<Compil
     let press = Press::new(request, input.counter, scratch);
 
     let front = front(input, &press, scratch);
-    let closing = closing(&front.history, input);
     let mut slots = arrange(input.contributions);
-    slots.extend(closing.iter().map(Slot::in_its_band));
-    let whole: Vec<Placed> = slots
+    let mut whole: Vec<Placed> = slots
         .iter()
         .map(|slot| place(slot, units(&slot.contribution.content), &press, scratch))
         .collect::<Result<_, _>>()?;
+    let bridges = bridges(&front.history, request, &slots, &whole);
+    for slot in bridges.iter().map(Slot::in_its_band) {
+        let at = match slot.band {
+            Band::Anchor => slots.partition_point(|other| other.band < Band::Anchor),
+            _ => slots.len(),
+        };
+        whole.insert(at, place(&slot, 1, &press, scratch)?);
+        slots.insert(at, slot);
+    }
     let frame = Frame::weigh(request, &slots, &press, scratch);
 
     let target = format!("{}/{}/{limit}", request.dialect.format, request.model);
@@ -78,9 +85,11 @@ pub fn compile(input: &CompileInput<'_>, scratch: &mut Scratch) -> Result<Compil
         scratch,
     )?;
 
-    let before = band_pieces(&slots, &placed, |band| band <= Band::Anchor);
+    let (before, mut owners) = band_pieces(&slots, &placed, |band| band <= Band::Anchor);
     let middle = cut.pieces(&front.history);
-    let after = band_pieces(&slots, &placed, |band| band > Band::Anchor);
+    let (after, theirs) = band_pieces(&slots, &placed, |band| band > Band::Anchor);
+    owners.extend(std::iter::repeat_n(None, middle.len()));
+    owners.extend(theirs);
     let envelope = frame.envelope(request, &slots, &placed)?;
     let pieces: Vec<&Piece> = [before.as_slice(), &middle, &after].concat();
     let payload = assemble(&envelope, &pieces);
@@ -111,6 +120,7 @@ pub fn compile(input: &CompileInput<'_>, scratch: &mut Scratch) -> Result<Compil
         tokens: report.totals.tokens,
         envelope: &envelope,
         pieces: &pieces,
+        owners: &owners,
         pinned: &ledger.pinned(),
     })?;
     Ok(Compiled {
@@ -207,17 +217,21 @@ fn limit(request: &CompileRequest) -> Result<u64, Refusal> {
     Ok(limit)
 }
 
+/// The pieces of the contributions to some bands, and whose they are.
 fn band_pieces<'a>(
-    slots: &[Slot<'_>],
+    slots: &[Slot<'a>],
     placed: &'a [Placed],
     keep: impl Fn(Band) -> bool,
-) -> Vec<&'a Piece> {
+) -> (Vec<&'a Piece>, Vec<Option<&'a str>>) {
     slots
         .iter()
         .zip(placed)
         .filter(|(slot, _)| keep(slot.band))
-        .flat_map(|(_, placed)| &placed.pieces)
-        .collect()
+        .flat_map(|(slot, placed)| {
+            let owner = Some(slot.contribution.source.as_str());
+            placed.pieces.iter().map(move |piece| (piece, owner))
+        })
+        .unzip()
 }
 
 fn assemble(envelope: &Envelope, pieces: &[&Piece]) -> Payload {

@@ -52,6 +52,14 @@ pub enum Refusal {
         /// What is wrong with it.
         what: &'static str,
     },
+    /// The items of a contribution cannot stand where they are to be placed.
+    #[error("contribution `{source_name}`: {what}")]
+    BadContribution {
+        /// The contribution's source.
+        source_name: String,
+        /// What is wrong with its items.
+        what: String,
+    },
     /// A renderer cannot write a contribution.
     #[error("cannot render `{source_name}`: {what}")]
     Render {
@@ -88,6 +96,7 @@ impl Refusal {
             Self::NothingToSay { .. } => "nothing_to_say",
             Self::UnsupportedTarget { .. } => "unsupported_target",
             Self::BadParameter { .. } => "bad_parameter",
+            Self::BadContribution { .. } => "bad_contribution",
             Self::Render { .. } => "render",
             Self::Unsound { .. } => "unsound",
         }

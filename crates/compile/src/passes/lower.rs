@@ -30,6 +30,11 @@ pub(crate) struct Piece {
 }
 
 impl Piece {
+    /// How many elements of the payload's array it is.
+    pub(crate) fn elements(&self) -> usize {
+        self.lowered.chunk.facts.elements
+    }
+
     /// What it takes of the budget.
     pub(crate) const fn weight(&self) -> u64 {
         self.text.high.saturating_add(self.framing)

@@ -7,7 +7,7 @@
 use std::borrow::Cow;
 
 use contexture_ir::{ContentHash, Item, Message, Role};
-use contexture_wire::{CONTINUE, Format, RepairRules};
+use contexture_wire::{BEGINNING, CONTINUE, Format, RepairRules};
 
 use crate::block::Class;
 use crate::contribution::{Band, Content, Contribution, Stability};
@@ -17,7 +17,7 @@ use crate::passes::lower::{Piece, Press};
 use crate::passes::repair::{Entry, repair};
 use crate::refusal::Refusal;
 use crate::report::Repair;
-use crate::request::CompileInput;
+use crate::request::CompileRequest;
 use crate::scratch::Scratch;
 
 /// A contribution in its place.
@@ -62,7 +62,7 @@ impl Placed {
     }
 }
 
-/// Sorts contributions into payload order.
+/// Contributions in payload order.
 pub(crate) fn arrange(contributions: &[Contribution]) -> Vec<Slot<'_>> {
     let mut slots: Vec<Slot<'_>> = contributions
         .iter()
@@ -89,24 +89,35 @@ fn band(contribution: &Contribution) -> Band {
     }
 }
 
-/// The words that close a request in which the model spoke last, for models that must be spoken to.
+/// The words that open a request which would begin with the model, and those that close one which
+/// would end with it, for models that must be spoken to.
 ///
-/// Taking the model's words away, or passing them for the beginning of its answer, would change what
-/// was said; a message of its own leaves every byte before it alone.
-pub(crate) fn closing(history: &History<'_>, input: &CompileInput<'_>) -> Option<Contribution> {
-    let format = input.request.dialect.format;
-    let spoken_to = matches!(format, Format::Anthropic | Format::Gemini) && !input.request.prefill;
-    let model_last = history.pieces.last().map(|piece| piece.class) == Some(Class::Model);
-    let followed = input
-        .contributions
-        .iter()
-        .any(|other| other.is_required() && band(other) > Band::History);
-    if !spoken_to || !model_last || followed {
-        return None;
+/// Repair does this for whole histories by their items; here it is known what the target can say of
+/// them. Taking the model's words away, or passing them for the beginning of its answer, would change
+/// what was said; a message of its own leaves every byte before it alone.
+pub(crate) fn bridges(
+    history: &History<'_>,
+    request: &CompileRequest,
+    slots: &[Slot<'_>],
+    whole: &[Placed],
+) -> Vec<Contribution> {
+    if !matches!(request.dialect.format, Format::Anthropic | Format::Gemini) {
+        return Vec::new();
     }
-    let words = Item::from(Message::text(Role::User, CONTINUE));
-    let content = Content::Items(vec![words]);
-    Some(Contribution::new("closing", Band::Tail, content).pinned())
+    let followed = slots.iter().zip(whole).any(|(slot, placed)| {
+        let spoken = placed.pieces.iter().any(|piece| piece.elements() > 0);
+        slot.contribution.is_required() && slot.band > Band::History && spoken
+    });
+    let (first, last) = history.ends();
+    let opens = first == Some(Class::Model) || (first.is_some() && history.task.is_none());
+    let closes = last == Some(Class::Model) && !followed && !request.prefill;
+    let bridge = |source, band, words| {
+        let message = Item::from(Message::text(Role::User, words));
+        Contribution::new(source, band, Content::Items(vec![message])).pinned()
+    };
+    let opening = opens.then(|| bridge("opening", Band::Anchor, BEGINNING));
+    let closing = closes.then(|| bridge("closing", Band::Tail, CONTINUE));
+    opening.into_iter().chain(closing).collect()
 }
 
 /// Into how many parts a contribution may be cut.

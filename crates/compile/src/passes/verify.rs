@@ -3,10 +3,10 @@
 //! A breach is a fault of this program or of a format's writer; it is refused, never sent. Whether
 //! each chunk is valid JSON of its schema is shown by tests.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 
 use contexture_ir::quote;
-use contexture_wire::{Envelope, Facts, Format, Side};
+use contexture_wire::{Envelope, Format, Side};
 
 use crate::passes::lower::Piece;
 use crate::refusal::Refusal;
@@ -19,35 +19,38 @@ pub(crate) struct Sealed<'a> {
     pub(crate) tokens: u64,
     pub(crate) envelope: &'a Envelope,
     pub(crate) pieces: &'a [&'a Piece],
+    /// For each piece the contribution it is of; `None` for the history's.
+    pub(crate) owners: &'a [Option<&'a str>],
     /// Texts that must stand in it unchanged.
     pub(crate) pinned: &'a [String],
 }
 
+/// What is wrong with the structure, and the pieces between which it is.
+struct Breach {
+    what: String,
+    pieces: [usize; 2],
+}
+
 /// Checks size, structure, pairs and pinned text.
 pub(crate) fn verify(sealed: &Sealed<'_>) -> Result<(), Refusal> {
-    let format = sealed.request.dialect.format;
     let unsound = |what: String| Err(Refusal::Unsound { what });
     if sealed.tokens > sealed.limit {
         let (tokens, limit) = (sealed.tokens, sealed.limit);
         return unsound(format!("{tokens} tokens where {limit} are allowed"));
     }
-    let facts = || {
-        let all = sealed.pieces.iter().map(|piece| &piece.lowered.chunk.facts);
-        all.filter(|facts| facts.elements > 0)
-    };
-    let Some(first) = facts().next().map(|facts| facts.first) else {
+    let format = sealed.request.dialect.format;
+    if !sealed.pieces.iter().any(|piece| piece.elements() > 0) {
         return Err(Refusal::NothingToSay { format });
-    };
-    let strict = matches!(format, Format::Anthropic | Format::Gemini);
-    if strict && first == Some(Side::Model) {
-        return unsound("the model speaks first".to_owned());
     }
-    let last = facts().next_back().map(|facts| facts.last);
-    if strict && !sealed.request.prefill && last == Some(Some(Side::Model)) {
-        return unsound("the model speaks last and takes no prefill".to_owned());
-    }
-    if let Err(what) = pairs(facts()) {
-        return unsound(what);
+    if let Err(breach) = ends(sealed).and_then(|()| pairs(sealed)) {
+        let owner = |at: &usize| sealed.owners.get(*at).copied().flatten();
+        return match breach.pieces.iter().find_map(owner) {
+            Some(source) => Err(Refusal::BadContribution {
+                source_name: source.to_owned(),
+                what: breach.what,
+            }),
+            None => unsound(breach.what),
+        };
     }
     match sealed.pinned.iter().find(|text| !stands(sealed, text)) {
         Some(text) => unsound(format!(
@@ -58,29 +61,75 @@ pub(crate) fn verify(sealed: &Sealed<'_>) -> Result<(), Refusal> {
     }
 }
 
+/// Whoever must speak first and last does.
+fn ends(sealed: &Sealed<'_>) -> Result<(), Breach> {
+    let format = sealed.request.dialect.format;
+    if !matches!(format, Format::Anthropic | Format::Gemini) {
+        return Ok(());
+    }
+    let pieces = sealed.pieces.iter().enumerate();
+    let mut spoken = pieces.filter(|(_, piece)| piece.elements() > 0);
+    let first = spoken.next();
+    let last = spoken.next_back().or(first);
+    let breach = |at: usize, what: &str| {
+        Err(Breach {
+            what: what.to_owned(),
+            pieces: [at, at],
+        })
+    };
+    match (first, last) {
+        (Some((at, piece)), _) if piece.lowered.chunk.facts.first == Some(Side::Model) => {
+            breach(at, "the model would speak first")
+        }
+        (_, Some((at, piece)))
+            if piece.lowered.chunk.facts.last == Some(Side::Model) && !sealed.request.prefill =>
+        {
+            breach(
+                at,
+                "the model would speak last, and it continues no begun answer",
+            )
+        }
+        _ => Ok(()),
+    }
+}
+
 /// Every call is answered before anybody else speaks, every output answers a call, and no id is used
 /// twice.
-fn pairs<'a>(facts: impl Iterator<Item = &'a Facts>) -> Result<(), String> {
-    let mut open: BTreeSet<&str> = BTreeSet::new();
-    let mut seen: BTreeSet<&str> = BTreeSet::new();
-    for facts in facts {
+fn pairs(sealed: &Sealed<'_>) -> Result<(), Breach> {
+    let mut open: BTreeMap<&str, usize> = BTreeMap::new();
+    let mut seen: BTreeMap<&str, usize> = BTreeMap::new();
+    let breach = |what: String, here: usize, there: usize| {
+        Err(Breach {
+            what,
+            pieces: [here, there],
+        })
+    };
+    for (at, piece) in sealed.pieces.iter().enumerate() {
+        let facts = &piece.lowered.chunk.facts;
         for output in &facts.outputs {
-            if !open.remove(output.as_str()) {
-                return Err(format!("output {output:?} answers no call before it"));
+            if open.remove(output.as_str()).is_none() {
+                return breach(
+                    format!("output {output:?} answers no call before it"),
+                    at,
+                    at,
+                );
             }
         }
-        if let Some(call) = open.first() {
-            return Err(format!("call {call:?} has no output after it"));
+        if facts.elements == 0 {
+            continue;
+        }
+        if let Some((call, from)) = open.first_key_value() {
+            return breach(format!("call {call:?} has no output after it"), at, *from);
         }
         for call in &facts.calls {
-            if !seen.insert(call) {
-                return Err(format!("call id {call:?} is used twice"));
+            if let Some(before) = seen.insert(call, at) {
+                return breach(format!("call id {call:?} is used twice"), at, before);
             }
-            open.insert(call);
+            open.insert(call, at);
         }
     }
-    match open.first() {
-        Some(call) => Err(format!("call {call:?} has no output")),
+    match open.first_key_value() {
+        Some((call, from)) => breach(format!("call {call:?} has no output"), *from, *from),
         None => Ok(()),
     }
 }

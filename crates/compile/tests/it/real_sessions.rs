@@ -105,7 +105,9 @@ pub(crate) fn closed(format: Format, payload: &Value) -> Result<(), String> {
     };
     for message in payload[array].as_array().ok_or("no messages")? {
         let (calls, outputs) = calls_and_outputs(format, message);
-        let heard = message["role"].as_str().is_some_and(|role| role != "assistant" && role != "model");
+        let heard = message["role"]
+            .as_str()
+            .is_some_and(|role| role != "assistant" && role != "model");
         let speaks = calls.is_empty() && outputs.is_empty() && heard;
         for output in outputs {
             let at = open.iter().position(|call| *call == output);
