@@ -1,1 +1,34 @@
 //! Session logs of agents, read into items and written back.
+//!
+//! [`detect`] tells which log a text is, [`read`] cuts it into [`Session`]s: items in a tree, heads of
+//! its branches, and as metadata whatever is not an item, verbatim. [`write`](write()) gives back the
+//! same JSON values, unknown fields included. Logs that hold a provider's request bodies or message
+//! arrays are read by that provider's format in `contexture-wire`.
+//!
+//! Not here: files, stores, ids of nodes. A session names a stable `source_id`; whoever stores it
+//! derives ids from that and a node's index, so that importing twice changes nothing.
+
+#![cfg_attr(not(test), deny(clippy::disallowed_methods, clippy::disallowed_types))]
+
+mod claude;
+mod codex;
+mod detect;
+mod document;
+mod error;
+mod format;
+mod json;
+mod lines;
+mod read;
+mod records;
+mod session;
+mod swe;
+mod tau;
+mod ui;
+mod write;
+
+pub use detect::{Detected, detect};
+pub use error::SessionError;
+pub use format::SessionFormat;
+pub use read::read;
+pub use session::{ReadOptions, Session, SessionHead, SessionNode, Skipped};
+pub use write::{write, write_all};

@@ -1,0 +1,210 @@
+//! Rollouts of Codex.
+//!
+//! One record a line: `timestamp`, `type` and a `payload`. A `response_item`'s payload is an item as
+//! the Responses API knows it; `session_meta` holds the session's id and base instructions; events,
+//! contexts and usage are kept but become no items. A `compacted` record becomes a compaction.
+//! Fields of Codex's own inside items (`internal_…`) stay with the record. Older rollouts hold items
+//! without an envelope.
+
+use contexture_ir::{Audience, Compaction, Fields, Item, Message, Part, Raw, Role, TextPart};
+use serde_json::value::RawValue;
+
+use crate::error::SessionError;
+use crate::format::SessionFormat;
+use crate::json::{text_of, with_member, without_members};
+use crate::lines::{Expected, each_line, join, misfit};
+use crate::records::Records;
+use crate::session::{
+    ReadOptions, Session, SessionHead, SessionNode, audience_of, origin_of, title_of,
+};
+
+const EXPECTED: Expected = Expected {
+    what: "a Codex rollout record",
+};
+
+pub(crate) fn read(text: &str, options: &ReadOptions<'_>) -> Result<Session, SessionError> {
+    let mut reader = Reader::default();
+    let mut records = Records::default();
+    let skipped = each_line(text, &EXPECTED, options, &mut records, |raw, records| {
+        reader.record(raw, records)
+    })?;
+    let Reader {
+        tree,
+        id,
+        instructions,
+    } = reader;
+    let name = id.unwrap_or_else(|| options.source_name.to_owned());
+    let main = tree.len().checked_sub(1).map(|node| SessionHead {
+        name: "main".to_owned(),
+        node,
+    });
+    Ok(Session {
+        format: SessionFormat::Codex,
+        source_id: format!("codex:{name}"),
+        title: title_of(&tree),
+        instructions,
+        heads: main.into_iter().collect(),
+        tree,
+        metadata: records.to_metadata(),
+        skipped,
+    })
+}
+
+#[derive(Default)]
+struct Reader {
+    tree: Vec<SessionNode>,
+    id: Option<String>,
+    instructions: Vec<Message>,
+}
+
+impl Reader {
+    fn record(&mut self, raw: &RawValue, records: &mut Records) -> Result<(), String> {
+        let fields = Fields::parse(raw.get()).map_err(|_| misfit(raw.get()))?;
+        let payload = fields.get(&["payload"]);
+        let Some(kind) = text_of(&fields, "type") else {
+            // The first line of an older rollout.
+            if text_of(&fields, "id").is_some() && text_of(&fields, "timestamp").is_some() {
+                self.meta(&fields);
+                records.keep(raw, None, &[], fill);
+                return Ok(());
+            }
+            return Err(misfit(raw.get()));
+        };
+        let (item, form) = match (kind.as_str(), payload) {
+            ("session_meta", Some(payload)) => {
+                if let Ok(meta) = Fields::parse(payload.get()) {
+                    self.meta(&meta);
+                }
+                (None, None)
+            }
+            ("response_item", Some(payload)) => item(raw, payload)?,
+            ("compacted", Some(payload)) => (compacted(payload), None),
+            (_, None) => bare(raw, &kind)?,
+            _ => (None, None),
+        };
+        let mut items: Vec<Item> = item.into_iter().collect();
+        if self.tree.is_empty() {
+            // What leads is not history.
+            let leading = items.iter().filter_map(|item| match item {
+                Item::Message(message) if message.role.is_instruction() => Some(message.clone()),
+                _ => None,
+            });
+            self.instructions.extend(leading);
+            items.retain(|item| !item.role().is_some_and(Role::is_instruction));
+        }
+        records.keep(raw, form, &items, fill);
+        let created_at = text_of(&fields, "timestamp")
+            .and_then(|text| text.parse::<jiff::Timestamp>().ok())
+            .map(jiff::Timestamp::as_millisecond);
+        for item in items {
+            self.push(item, created_at);
+        }
+        Ok(())
+    }
+
+    fn meta(&mut self, meta: &Fields<'_>) {
+        if self.id.is_some() {
+            return;
+        }
+        self.id = text_of(meta, "id");
+        let nested = |name: &str| {
+            let value = meta.get(&[name])?;
+            text_of(&Fields::parse(value.get()).ok()?, "text")
+        };
+        let text = nested("base_instructions").or_else(|| text_of(meta, "instructions"));
+        if let Some(text) = text.filter(|text| !text.is_empty()) {
+            self.instructions.push(Message::text(Role::System, text));
+        }
+    }
+
+    fn push(&mut self, item: Item, created_at: Option<i64>) {
+        let index = self.tree.len();
+        let hidden = item.role().is_some_and(Role::is_instruction);
+        self.tree.push(SessionNode {
+            parent: index.checked_sub(1),
+            origin: origin_of(&item),
+            audience: if hidden {
+                Audience::MODEL
+            } else {
+                audience_of(&item)
+            },
+            message_id: item
+                .id()
+                .filter(|_| item.role().is_some())
+                .map(str::to_owned),
+            item,
+            created_at,
+            imported: Some(index),
+        });
+    }
+}
+
+type Cut = (Option<Item>, Option<Raw>);
+
+fn is_internal(name: &str) -> bool {
+    name.starts_with("internal_")
+}
+
+/// The item, and the record with only Codex's own fields left of it.
+fn item(raw: &RawValue, payload: &RawValue) -> Result<Cut, String> {
+    let plain = without_members(payload.get(), is_internal).ok_or("a payload that is no object")?;
+    let own = without_members(payload.get(), |name| !is_internal(name));
+    let item = Item::parse(&plain).map_err(|error| error.to_string())?;
+    let form = own
+        .and_then(|own| with_member(raw.get(), "payload", &own))
+        .and_then(|form| Raw::parse(form).ok());
+    Ok((Some(item), form))
+}
+
+/// An item without an envelope, as older rollouts have them.
+fn bare(raw: &RawValue, kind: &str) -> Result<Cut, String> {
+    let known = [
+        "message",
+        "reasoning",
+        "function_call",
+        "function_call_output",
+    ];
+    if !known.contains(&kind) {
+        return Ok((None, None));
+    }
+    let item = Item::parse(raw.get()).map_err(|error| error.to_string())?;
+    Ok((Some(item), Raw::parse("{}").ok()))
+}
+
+fn compacted(payload: &RawValue) -> Option<Item> {
+    let text = text_of(&Fields::parse(payload.get()).ok()?, "message")?;
+    Some(Item::Compaction(Compaction {
+        summary: vec![Part::SummaryText(TextPart::new(text))],
+        ..Compaction::default()
+    }))
+}
+
+fn fill(form: &Raw, items: &[&Item]) -> Option<String> {
+    let [item] = items else {
+        return None;
+    };
+    let json = item.to_json();
+    let fields = form.fields()?;
+    let Some(own) = fields.get(&["payload"]) else {
+        return Some(json);
+    };
+    let mut payload = json;
+    for (name, value) in Fields::parse(own.get()).ok()?.iter() {
+        payload = with_member(&payload, name, value.get())?;
+    }
+    with_member(form.get(), "payload", &payload)
+}
+
+pub(crate) fn write(session: &Session) -> Result<String, SessionError> {
+    let records = Records::from_metadata(&session.metadata)?;
+    let (filled, added) = records.fill(session, fill);
+    let mut out = join(filled);
+    for node in added {
+        out.push_str(&format!(
+            r#"{{"type":"response_item","payload":{}}}"#,
+            node.item.to_json()
+        ));
+        out.push('\n');
+    }
+    Ok(out)
+}

@@ -1,0 +1,309 @@
+//! Which log a text is, by what it holds; the file's name only breaks ties.
+
+use contexture_ir::Fields;
+use contexture_wire::Format;
+use serde::de::IgnoredAny;
+use serde_json::value::RawValue;
+
+use crate::error::SessionError;
+use crate::format::SessionFormat;
+use crate::json::{excerpt, text_of};
+
+/// A format and what speaks for it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Detected {
+    /// The format.
+    pub format: SessionFormat,
+    /// What was seen, in a sentence fragment: `an array of objects with `traj``.
+    pub evidence: String,
+}
+
+/// How many lines of a log are looked at.
+const LINES: usize = 50;
+
+/// Tells the format of a log.
+///
+/// # Errors
+/// [`SessionError::NotJson`] where neither the text nor one of its first lines is JSON,
+/// [`SessionError::Unknown`] where nothing in it speaks for a format.
+pub fn detect(text: &str, file_name: &str) -> Result<Detected, SessionError> {
+    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+    match serde_json::from_str::<IgnoredAny>(text) {
+        Ok(_) if text.trim_start().starts_with('[') => array(text),
+        Ok(_) => object(text, file_name),
+        Err(source) => lines(text, file_name)?.ok_or_else(|| SessionError::NotJson {
+            line: source.line(),
+            column: source.column(),
+            source,
+        }),
+    }
+}
+
+fn found(format: SessionFormat, evidence: &str) -> Detected {
+    Detected {
+        format,
+        evidence: evidence.to_owned(),
+    }
+}
+
+fn wire(format: Format, evidence: &str) -> Detected {
+    found(SessionFormat::Wire(format), evidence)
+}
+
+/// A text of several lines of which at least one is a JSON object.
+fn lines(text: &str, file_name: &str) -> Result<Option<Detected>, SessionError> {
+    let mut lines = text.lines().filter(|line| !line.trim().is_empty());
+    let several = lines.clone().nth(1).is_some();
+    let records = lines.by_ref().take(LINES);
+    let mut first = None;
+    for line in records {
+        let Ok(fields) = Fields::parse(line) else {
+            continue;
+        };
+        if let Some(detected) = record(&fields) {
+            return Ok(Some(detected));
+        }
+        first.get_or_insert(line);
+    }
+    match first {
+        Some(_) if file_name.starts_with("rollout-") => {
+            let evidence = "a file named `rollout-…` of JSON lines";
+            Ok(Some(found(SessionFormat::Codex, evidence)))
+        }
+        Some(line) if several => Err(SessionError::Unknown {
+            found: format!("JSON lines such as {}", excerpt(line)),
+        }),
+        _ => Ok(None),
+    }
+}
+
+/// A record of a log of lines.
+fn record(fields: &Fields<'_>) -> Option<Detected> {
+    let has = |name: &str| fields.get(&[name]).is_some();
+    let kind = text_of(fields, "type")?;
+    if has("payload") {
+        let known = [
+            "session_meta",
+            "response_item",
+            "event_msg",
+            "turn_context",
+            "compacted",
+        ];
+        if known.contains(&kind.as_str()) {
+            let evidence = format!("a line of type `{kind}` with a `payload`");
+            return Some(found(SessionFormat::Codex, &evidence));
+        }
+    }
+    let linked = has("parentUuid") || has("sessionId") || has("leafUuid");
+    if linked || (has("uuid") && has("message")) {
+        let evidence = format!("a line of type `{kind}` with `uuid`, `sessionId` or `leafUuid`");
+        return Some(found(SessionFormat::ClaudeCode, &evidence));
+    }
+    None
+}
+
+fn object(text: &str, file_name: &str) -> Result<Detected, SessionError> {
+    let unknown = |found: String| SessionError::Unknown { found };
+    let Ok(fields) = Fields::parse(text) else {
+        return Err(unknown(format!("the JSON value {}", excerpt(text))));
+    };
+    let has = |name: &str| fields.get(&[name]).is_some();
+    if has("traj") {
+        return Ok(found(SessionFormat::TauBench, "an object with `traj`"));
+    }
+    if has("history") && (!has("messages") || file_name.ends_with(".traj")) {
+        return Ok(found(SessionFormat::SweAgent, "an object with `history`"));
+    }
+    if let Some(detected) = record(&fields) {
+        return Ok(detected);
+    }
+    if has("contents") || has("candidates") {
+        return Ok(wire(
+            Format::Gemini,
+            "an object with `contents` or `candidates`",
+        ));
+    }
+    if has("items") {
+        return Ok(wire(Format::Items, "an object with `items`"));
+    }
+    if has("choices") {
+        return Ok(wire(Format::OpenAiChat, "an object with `choices`"));
+    }
+    if has("input") || has("output") {
+        return Ok(wire(
+            Format::OpenAiResponses,
+            "an object with `input` or `output`",
+        ));
+    }
+    if has("role") && has("parts") {
+        return Ok(wire(Format::Ui, "a message with `parts`"));
+    }
+    if text_of(&fields, "type").as_deref() == Some("message") && has("content") {
+        return Ok(wire(
+            Format::Anthropic,
+            "an object of type `message` with `content`",
+        ));
+    }
+    if let Some(list) = fields.get(&["messages"]) {
+        let elements: Vec<&RawValue> = serde_json::from_str(list.get()).unwrap_or_default();
+        let model = text_of(&fields, "model").unwrap_or_default();
+        let claude = has("system") || has("anthropic_version") || model.contains("claude");
+        if (claude || has_input_schema(&fields)) && !is_chat(&elements) {
+            let evidence = "an object with `messages` and `system`, `anthropic_version`, a Claude model \
+                            or tools with `input_schema`";
+            return Ok(wire(Format::Anthropic, evidence));
+        }
+        return messages(&elements);
+    }
+    let names: Vec<String> = fields
+        .iter()
+        .take(8)
+        .map(|(name, _)| format!("`{name}`"))
+        .collect();
+    Err(unknown(format!("an object with {}", names.join(", "))))
+}
+
+fn array(text: &str) -> Result<Detected, SessionError> {
+    let elements: Vec<&RawValue> = serde_json::from_str(text).unwrap_or_default();
+    messages(&elements)
+}
+
+fn messages(elements: &[&RawValue]) -> Result<Detected, SessionError> {
+    let Some(first) = elements.first() else {
+        return Err(SessionError::Unknown {
+            found: "an empty array".to_owned(),
+        });
+    };
+    let Ok(fields) = Fields::parse(first.get()) else {
+        return Err(SessionError::Unknown {
+            found: format!("an array of {}", excerpt(first.get())),
+        });
+    };
+    let has = |name: &str| fields.get(&[name]).is_some();
+    if has("traj") {
+        return Ok(found(
+            SessionFormat::TauBench,
+            "an array of objects with `traj`",
+        ));
+    }
+    if has("parts") {
+        return Ok(
+            if elements.iter().any(|one| has_typed_parts(one.get())) || has("id") {
+                wire(Format::Ui, "messages with `parts` that have a `type`")
+            } else {
+                wire(Format::Gemini, "contents with `parts` that have no `type`")
+            },
+        );
+    }
+    let item = |kind: String| {
+        [
+            "message",
+            "function_call",
+            "function_call_output",
+            "reasoning",
+            "compaction",
+        ]
+        .contains(&kind.as_str())
+            || kind.contains(':')
+    };
+    if elements
+        .iter()
+        .any(|one| kind_of(one.get()).is_some_and(item))
+    {
+        return Ok(wire(
+            Format::Items,
+            "an array of items: objects with an item's `type`",
+        ));
+    }
+    if has("role") {
+        if is_chat(elements)
+            || elements.iter().any(|one| speaks_chat(one.get()))
+                && !elements.iter().any(|one| speaks_anthropic(one.get()))
+        {
+            let evidence = "messages with `tool_calls`, `tool_call_id` or a system role";
+            return Ok(wire(Format::OpenAiChat, evidence));
+        }
+        if elements.iter().any(|one| speaks_anthropic(one.get())) {
+            let evidence = "messages with content blocks such as `tool_use` or `thinking`";
+            return Ok(wire(Format::Anthropic, evidence));
+        }
+        return Ok(wire(
+            Format::OpenAiChat,
+            "messages with `role` and `content`",
+        ));
+    }
+    Err(SessionError::Unknown {
+        found: format!("an array of {}", excerpt(first.get())),
+    })
+}
+
+fn kind_of(element: &str) -> Option<String> {
+    text_of(&Fields::parse(element).ok()?, "type")
+}
+
+fn has_typed_parts(message: &str) -> bool {
+    let parts = Fields::parse(message).ok().and_then(|fields| {
+        let parts = fields.get(&["parts"])?;
+        serde_json::from_str::<Vec<&RawValue>>(parts.get()).ok()
+    });
+    parts
+        .unwrap_or_default()
+        .iter()
+        .any(|part| kind_of(part.get()).is_some())
+}
+
+fn has_input_schema(request: &Fields<'_>) -> bool {
+    let tools = request.get(&["tools"]).map(RawValue::get);
+    let tools: Option<Vec<&RawValue>> = tools.and_then(|text| serde_json::from_str(text).ok());
+    let schema = |tool: &&RawValue| {
+        Fields::parse(tool.get()).is_ok_and(|tool| tool.get(&["input_schema"]).is_some())
+    };
+    tools.unwrap_or_default().iter().any(schema)
+}
+
+/// Whether messages that may be Anthropic's cannot be: a system message there never comes first.
+fn is_chat(elements: &[&RawValue]) -> bool {
+    let mut roles = elements.iter().map(|one| role_of(one.get()));
+    let leads = roles.clone().next().flatten();
+    matches!(leads.as_deref(), Some("system" | "developer"))
+        || roles.any(|role| matches!(role.as_deref(), Some("tool" | "function" | "developer")))
+        || elements.iter().any(|one| calls_tools(one.get()))
+}
+
+fn role_of(message: &str) -> Option<String> {
+    text_of(&Fields::parse(message).ok()?, "role")
+}
+
+fn calls_tools(message: &str) -> bool {
+    let fields = Fields::parse(message);
+    fields.is_ok_and(|fields| {
+        fields.get(&["tool_calls"]).is_some() || fields.get(&["tool_call_id"]).is_some()
+    })
+}
+
+fn speaks_chat(message: &str) -> bool {
+    let role = role_of(message).unwrap_or_default();
+    matches!(role.as_str(), "system" | "developer" | "tool" | "function") || calls_tools(message)
+}
+
+fn speaks_anthropic(message: &str) -> bool {
+    let blocks = Fields::parse(message).ok().and_then(|fields| {
+        let content = fields.get(&["content"])?;
+        serde_json::from_str::<Vec<&RawValue>>(content.get()).ok()
+    });
+    let anthropic = |kind: String| {
+        let known = [
+            "tool_use",
+            "tool_result",
+            "thinking",
+            "redacted_thinking",
+            "document",
+            "image",
+        ];
+        known.contains(&kind.as_str())
+    };
+    let blocks = blocks.unwrap_or_default();
+    blocks
+        .iter()
+        .any(|block| kind_of(block.get()).is_some_and(anthropic))
+}

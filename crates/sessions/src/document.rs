@@ -1,0 +1,112 @@
+//! Documents of the wire formats as sessions: one request, response or message array is one session.
+//!
+//! The metadata is the document without its history, as our own items format has it, with the kind
+//! of document: `{"kind": "request", "frame": {"items": [], …}}`.
+
+use contexture_ir::{ContentHash, Item, Raw, Transcript};
+use contexture_wire::{Dialect, Format, Kind, Lifted, lift, lower};
+
+use crate::error::SessionError;
+use crate::format::SessionFormat;
+use crate::session::{Session, SessionHead, SessionNode, audience_of, origin_of, title_of};
+
+pub(crate) fn read(format: Format, text: &str) -> Result<Session, SessionError> {
+    let Lifted {
+        kind, transcript, ..
+    } = lift(format, text)?;
+    let Transcript {
+        instructions,
+        items,
+        ..
+    } = transcript;
+    let frame = Transcript {
+        instructions: Vec::new(),
+        items: Vec::new(),
+        ..transcript
+    };
+    let (tree, heads) = linear(items);
+    Ok(Session {
+        format: SessionFormat::Wire(format),
+        source_id: format!("{format}:{}", ContentHash::of(text.as_bytes())),
+        title: title_of(&tree),
+        instructions,
+        tree,
+        heads,
+        metadata: metadata(kind, &frame),
+        skipped: Vec::new(),
+    })
+}
+
+/// Items one after the other.
+pub(crate) fn linear(items: Vec<Item>) -> (Vec<SessionNode>, Vec<SessionHead>) {
+    let node = |(index, item): (usize, Item)| SessionNode {
+        parent: index.checked_sub(1),
+        origin: origin_of(&item),
+        audience: audience_of(&item),
+        item,
+        message_id: None,
+        created_at: None,
+        imported: Some(index),
+    };
+    let tree: Vec<SessionNode> = items.into_iter().enumerate().map(node).collect();
+    let main = tree.len().checked_sub(1).map(|node| SessionHead {
+        name: "main".to_owned(),
+        node,
+    });
+    (tree, main.into_iter().collect())
+}
+
+fn metadata(kind: Kind, frame: &Transcript) -> Raw {
+    let frame = lower(&Dialect::of(Format::Items), Kind::Request, frame).json;
+    let json = format!(r#"{{"kind":"{}","frame":{frame}}}"#, kind.as_str());
+    Raw::parse(json).unwrap_or_else(|_| Raw::null())
+}
+
+pub(crate) fn write(format: Format, session: &Session) -> Result<String, SessionError> {
+    let mut transcript = main_path(session);
+    let mut kind = Kind::Messages;
+    if session.format == SessionFormat::Wire(format) {
+        let damaged = |what: &str| SessionError::Metadata {
+            what: what.to_owned(),
+        };
+        let fields = session
+            .metadata
+            .fields()
+            .ok_or_else(|| damaged("not an object"))?;
+        kind = match fields.get(&["kind"]).map(|raw| raw.get()) {
+            Some("\"request\"") => Kind::Request,
+            Some("\"response\"") => Kind::Response,
+            Some("\"messages\"") => Kind::Messages,
+            _ => return Err(damaged("no kind of document")),
+        };
+        let frame = fields.get(&["frame"]).ok_or_else(|| damaged("no frame"))?;
+        let frame = lift(Format::Items, frame.get())?.transcript;
+        transcript = Transcript {
+            instructions: transcript.instructions,
+            items: transcript.items,
+            ..frame
+        };
+    } else if format == Format::Items {
+        kind = Kind::Request;
+    }
+    let dialect = Dialect {
+        // What the document itself held may stand in it again.
+        mid_system: Dialect::of(format).mid_system || session.format == SessionFormat::Wire(format),
+        ..Dialect::of(format)
+    };
+    Ok(lower(&dialect, kind, &transcript).json)
+}
+
+/// Everything on the main path, whoever may see it.
+fn main_path(session: &Session) -> Transcript {
+    let path = session.heads.first().map(|head| session.path(head.node));
+    let nodes = path
+        .into_iter()
+        .flatten()
+        .filter_map(|index| session.tree.get(index));
+    Transcript {
+        instructions: session.instructions.clone(),
+        items: nodes.map(|node| node.item.clone()).collect(),
+        ..Transcript::default()
+    }
+}

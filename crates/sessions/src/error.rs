@@ -1,0 +1,74 @@
+//! Why a session file could not be read or written.
+
+use contexture_wire::WireError;
+
+const NAMES: &str = "openai-chat, openai-responses, anthropic, gemini, ui, items, swe-agent, tau-bench, \
+     claude-code or codex";
+
+/// A session file that is not what it was said, or thought, to be.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum SessionError {
+    /// No such format.
+    #[error("unknown session format {name:?}: expected {NAMES}")]
+    UnknownName {
+        /// The name as given.
+        name: String,
+    },
+    /// Nothing in the text tells which log it is.
+    #[error("not a session log that is known ({found}): expected one of {NAMES}")]
+    Unknown {
+        /// What the text looks like.
+        found: String,
+    },
+    /// The text is not JSON.
+    #[error("not JSON, line {line} column {column}")]
+    NotJson {
+        /// One-based line.
+        line: usize,
+        /// One-based column, in bytes.
+        column: usize,
+        /// The parser's own account.
+        #[source]
+        source: serde_json::Error,
+    },
+    /// JSON, but not a log of the format.
+    #[error("not a {format} log: expected {expected}")]
+    WrongShape {
+        /// The format it was to be.
+        format: &'static str,
+        /// What would have been accepted.
+        expected: &'static str,
+    },
+    /// A record of a log is wrong.
+    #[error("{place} {number}: expected {expected}, found {found}; {read} records were read")]
+    Record {
+        /// How records are counted: `line`, `message` or `session`.
+        place: &'static str,
+        /// Which, counted from 1.
+        number: usize,
+        /// What should stand there.
+        expected: &'static str,
+        /// What stands there.
+        found: String,
+        /// How many records before it were read.
+        read: usize,
+    },
+    /// A document of a wire format is wrong.
+    #[error(transparent)]
+    Wire(#[from] WireError),
+    /// A session of one log cannot be written as another.
+    #[error("a {from} session cannot be written as {to}: write it as {from} or as a wire format")]
+    CannotWrite {
+        /// What the session was read from.
+        from: &'static str,
+        /// What was asked for.
+        to: &'static str,
+    },
+    /// The metadata of a session is not what reading made.
+    #[error("the session's metadata is damaged: {what}")]
+    Metadata {
+        /// What is wrong with it.
+        what: String,
+    },
+}

@@ -1,0 +1,71 @@
+//! The logs we read and write, by name.
+
+use std::fmt;
+use std::str::FromStr;
+
+use contexture_wire::Format;
+
+use crate::error::SessionError;
+
+/// What a session file is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum SessionFormat {
+    /// A request body, a response body or a message array of a wire format; also AI SDK UI messages
+    /// and our own items.
+    Wire(Format),
+    /// SWE-agent's `.traj`: one object with `history`.
+    SweAgent,
+    /// tau-bench results: an array of runs with a `traj` each.
+    TauBench,
+    /// Claude Code's log: one record a line, linked by `parentUuid`.
+    ClaudeCode,
+    /// A rollout of Codex: one record a line with a `payload`.
+    Codex,
+}
+
+impl SessionFormat {
+    /// All formats.
+    pub const ALL: [Self; 10] = [
+        Self::Wire(Format::OpenAiChat),
+        Self::Wire(Format::OpenAiResponses),
+        Self::Wire(Format::Anthropic),
+        Self::Wire(Format::Gemini),
+        Self::Wire(Format::Ui),
+        Self::Wire(Format::Items),
+        Self::SweAgent,
+        Self::TauBench,
+        Self::ClaudeCode,
+        Self::Codex,
+    ];
+
+    /// The name users write.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Wire(format) => format.as_str(),
+            Self::SweAgent => "swe-agent",
+            Self::TauBench => "tau-bench",
+            Self::ClaudeCode => "claude-code",
+            Self::Codex => "codex",
+        }
+    }
+}
+
+impl fmt::Display for SessionFormat {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.as_str())
+    }
+}
+
+impl FromStr for SessionFormat {
+    type Err = SessionError;
+
+    fn from_str(name: &str) -> Result<Self, SessionError> {
+        Self::ALL
+            .into_iter()
+            .find(|format| format.as_str() == name)
+            .ok_or_else(|| SessionError::UnknownName {
+                name: name.to_owned(),
+            })
+    }
+}

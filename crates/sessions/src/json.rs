@@ -1,0 +1,73 @@
+//! Objects with one member changed, everything else as it was written.
+
+use contexture_ir::{Fields, quote};
+
+/// The object with the value of `key` replaced, in its place; added at the end if it is not there.
+/// `None` if the text is not an object.
+pub(crate) fn with_member(object: &str, key: &str, value: &str) -> Option<String> {
+    let fields = Fields::parse(object).ok()?;
+    let mut out = String::with_capacity(object.len() + value.len());
+    let mut found = false;
+    for (name, old) in fields.iter() {
+        let value = if name == key && !found {
+            value
+        } else {
+            old.get()
+        };
+        found |= name == key;
+        push(&mut out, name, value);
+    }
+    if !found {
+        push(&mut out, key, value);
+    }
+    Some(close(out))
+}
+
+/// The object without the members that `drop` names.
+pub(crate) fn without_members(object: &str, drop: impl Fn(&str) -> bool) -> Option<String> {
+    let fields = Fields::parse(object).ok()?;
+    let mut out = String::with_capacity(object.len());
+    for (name, value) in fields.iter().filter(|(name, _)| !drop(name)) {
+        push(&mut out, name, value.get());
+    }
+    Some(close(out))
+}
+
+fn push(out: &mut String, name: &str, value: &str) {
+    out.push(if out.is_empty() { '{' } else { ',' });
+    out.push_str(&quote(name));
+    out.push(':');
+    out.push_str(value);
+}
+
+fn close(mut out: String) -> String {
+    if out.is_empty() {
+        out.push('{');
+    }
+    out.push('}');
+    out
+}
+
+/// Whether two texts are the same JSON value, numbers compared as they are written.
+pub(crate) fn same(one: &str, other: &str) -> bool {
+    one == other || matches!((value(one), value(other)), (Some(one), Some(other)) if one == other)
+}
+
+fn value(text: &str) -> Option<serde_json::Value> {
+    serde_json::from_str(text).ok()
+}
+
+/// The string a member holds.
+pub(crate) fn text_of(fields: &Fields<'_>, key: &str) -> Option<String> {
+    serde_json::from_str(fields.get(&[key])?.get()).ok()
+}
+
+/// The first characters of a text, for an error.
+pub(crate) fn excerpt(text: &str) -> String {
+    let mut chars = text.chars();
+    let mut out: String = chars.by_ref().take(60).collect();
+    if chars.next().is_some() {
+        out.push('…');
+    }
+    out
+}

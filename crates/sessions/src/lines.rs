@@ -1,0 +1,75 @@
+//! Logs of one JSON record a line.
+
+use serde_json::value::RawValue;
+
+use crate::error::SessionError;
+use crate::json::excerpt;
+use crate::records::{Kept, Records};
+use crate::session::{ReadOptions, Skipped};
+
+/// What a line should hold.
+pub(crate) struct Expected {
+    /// What to call a record: `a Claude Code record`.
+    pub(crate) what: &'static str,
+}
+
+/// Reads a log's lines in order; `record` says what is wrong with a line, if anything is.
+pub(crate) fn each_line(
+    text: &str,
+    expected: &Expected,
+    options: &ReadOptions<'_>,
+    records: &mut Records,
+    mut record: impl FnMut(&RawValue, &mut Records) -> Result<(), String>,
+) -> Result<Vec<Skipped>, SessionError> {
+    let mut skipped = Vec::new();
+    let mut read = 0;
+    for (index, line) in text.lines().enumerate() {
+        if line.trim().is_empty() {
+            continue;
+        }
+        let result = match serde_json::from_str::<&RawValue>(line) {
+            Ok(raw) => record(raw, records),
+            Err(error) if error.is_eof() => Err("truncated JSON".to_owned()),
+            Err(error) => Err(format!("broken JSON at column {}", error.column())),
+        };
+        match result {
+            Ok(()) => read += 1,
+            Err(found) if options.keep_going => {
+                records.list.push(Kept::Text(line.to_owned()));
+                skipped.push(Skipped {
+                    number: index + 1,
+                    what: format!("expected {}, found {found}", expected.what),
+                });
+            }
+            Err(found) => {
+                return Err(SessionError::Record {
+                    place: "line",
+                    number: index + 1,
+                    expected: expected.what,
+                    found,
+                    read,
+                });
+            }
+        }
+    }
+    Ok(skipped)
+}
+
+/// What a record is that is no object with a `type`.
+pub(crate) fn misfit(record: &str) -> String {
+    if record.starts_with('{') {
+        format!("an object without `type`: {}", excerpt(record))
+    } else {
+        excerpt(record)
+    }
+}
+
+/// Records as lines.
+pub(crate) fn join(records: Vec<Result<String, &str>>) -> String {
+    let mut out = String::new();
+    for record in records {
+        out.push_str(&record.unwrap_or_else(str::to_owned));
+        out.push('\n');
+    }
+    out
+}

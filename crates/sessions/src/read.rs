@@ -1,0 +1,56 @@
+//! Reading a log of a known format.
+
+use contexture_wire::Format;
+use serde::de::IgnoredAny;
+
+use crate::error::SessionError;
+use crate::format::SessionFormat;
+use crate::session::{ReadOptions, Session};
+use crate::{claude, codex, document, swe, tau, ui};
+
+/// Reads every session of a log.
+///
+/// # Errors
+/// [`SessionError::NotJson`] and [`SessionError::WrongShape`] for a text that is no log of the format;
+/// [`SessionError::Record`] names the first record that cannot be read, unless
+/// [`ReadOptions::keep_going`]; [`SessionError::Wire`] for documents of wire formats.
+///
+/// ```
+/// use contexture_sessions::{ReadOptions, SessionFormat, detect, read, write};
+/// let log = r#"[{"role":"user","content":"hi"},{"role":"assistant","content":"hello"}]"#;
+/// let format = detect(log, "chat.json")?.format;
+/// let sessions = read(format, log, &ReadOptions::default())?;
+/// assert_eq!(sessions[0].tree.len(), 2);
+/// assert_eq!(write(format, &sessions[0])?, log);
+/// # Ok::<(), contexture_sessions::SessionError>(())
+/// ```
+pub fn read(
+    format: SessionFormat,
+    text: &str,
+    options: &ReadOptions<'_>,
+) -> Result<Vec<Session>, SessionError> {
+    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+    match format {
+        SessionFormat::ClaudeCode => return Ok(vec![claude::read(text, options)?]),
+        SessionFormat::Codex => return Ok(vec![codex::read(text, options)?]),
+        _ => check_json(text)?,
+    }
+    match format {
+        SessionFormat::TauBench => tau::read(text, options),
+        SessionFormat::SweAgent => Ok(vec![swe::read(text, options)?]),
+        SessionFormat::Wire(Format::Ui) => Ok(vec![ui::read(text, options)?]),
+        SessionFormat::Wire(format) => Ok(vec![document::read(format, text)?]),
+        SessionFormat::ClaudeCode | SessionFormat::Codex => Ok(Vec::new()),
+    }
+}
+
+fn check_json(text: &str) -> Result<(), SessionError> {
+    match serde_json::from_str::<IgnoredAny>(text) {
+        Ok(_) => Ok(()),
+        Err(source) => Err(SessionError::NotJson {
+            line: source.line(),
+            column: source.column(),
+            source,
+        }),
+    }
+}

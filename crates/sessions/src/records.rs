@@ -1,0 +1,155 @@
+//! The records of a log that are kept beside the items they became.
+//!
+//! A record that became items is kept as a form: the record without what the items say. A record
+//! that became none, or that its items would not give back exactly, is kept whole; one that could
+//! not be read is kept as text. The kept records are the session's metadata:
+//!
+//! ```json
+//! {"records": [{"form": {}}, {"whole": {}}, {"text": "…"}], "nodes": [0, 0, 1], "rest": {}}
+//! ```
+//!
+//! `nodes` names for every imported node the index of its record; `rest` is what stands around the
+//! records.
+
+use contexture_ir::{Fields, Item, Raw};
+use serde::ser::{Serialize, SerializeMap, Serializer};
+use serde_json::value::RawValue;
+
+use crate::error::SessionError;
+use crate::json::same;
+use crate::session::{Session, SessionNode};
+
+/// A record as it is kept.
+#[derive(Debug)]
+pub(crate) enum Kept {
+    Form(Raw),
+    Whole(Raw),
+    Text(String),
+}
+
+/// All of a log's records.
+#[derive(Debug, Default)]
+pub(crate) struct Records {
+    pub(crate) list: Vec<Kept>,
+    pub(crate) nodes: Vec<usize>,
+    pub(crate) rest: Option<Raw>,
+}
+
+/// Puts items back into a form; `None` if they do not fit.
+pub(crate) type Fill = fn(form: &Raw, items: &[&Item]) -> Option<String>;
+
+impl Records {
+    /// Keeps a record that became `items`, which are the next nodes; the form if filling it gives
+    /// the record back.
+    pub(crate) fn keep(
+        &mut self,
+        record: &RawValue,
+        form: Option<Raw>,
+        items: &[Item],
+        fill: Fill,
+    ) {
+        let refs: Vec<&Item> = items.iter().collect();
+        let exact = form.filter(|form| {
+            !items.is_empty() && fill(form, &refs).is_some_and(|text| same(&text, record.get()))
+        });
+        let number = self.list.len();
+        self.nodes.extend(std::iter::repeat_n(number, items.len()));
+        self.list.push(match exact {
+            Some(form) => Kept::Form(form),
+            None => Kept::Whole(Raw::from(record)),
+        });
+    }
+
+    pub(crate) fn to_metadata(&self) -> Raw {
+        Raw::from_value(self).unwrap_or_else(|_| Raw::null())
+    }
+
+    pub(crate) fn from_metadata(metadata: &Raw) -> Result<Self, SessionError> {
+        let damaged = |what: &str| SessionError::Metadata {
+            what: what.to_owned(),
+        };
+        let fields = metadata.fields().ok_or_else(|| damaged("not an object"))?;
+        let raw = |name: &'static str| fields.get(&[name]).map(RawValue::get);
+        let list: Vec<&RawValue> = raw("records")
+            .and_then(|text| serde_json::from_str(text).ok())
+            .ok_or_else(|| damaged("`records` is not an array"))?;
+        let nodes = raw("nodes")
+            .and_then(|text| serde_json::from_str(text).ok())
+            .ok_or_else(|| damaged("`nodes` is not an array of indices"))?;
+        let kept = |record: &&RawValue| {
+            Kept::read(record.get()).ok_or_else(|| damaged("a record is of no known kind"))
+        };
+        Ok(Self {
+            list: list.iter().map(kept).collect::<Result<_, _>>()?,
+            nodes,
+            rest: fields.get(&["rest"]).map(Raw::from),
+        })
+    }
+
+    /// The records written again: `None` for one that is text. Nodes that belong to no record come
+    /// as they stand, to be written behind.
+    pub(crate) fn fill<'s>(
+        &self,
+        session: &'s Session,
+        fill: Fill,
+    ) -> (Vec<Result<String, &str>>, Vec<&'s SessionNode>) {
+        let mut items: Vec<Vec<&Item>> = self.list.iter().map(|_| Vec::new()).collect();
+        let mut added = Vec::new();
+        for node in &session.tree {
+            let record = node.imported.and_then(|index| self.nodes.get(index));
+            match record.and_then(|record| items.get_mut(*record)) {
+                Some(list) => list.push(&node.item),
+                None => added.push(node),
+            }
+        }
+        let filled = self
+            .list
+            .iter()
+            .zip(&items)
+            .filter_map(|(kept, items)| match kept {
+                Kept::Whole(raw) => Some(Ok(raw.get().to_owned())),
+                Kept::Text(text) => Some(Err(text.as_str())),
+                // A record of a branch that is not written.
+                Kept::Form(_) if items.is_empty() => None,
+                Kept::Form(form) => Some(Ok(fill(form, items)?)),
+            });
+        (filled.collect(), added)
+    }
+}
+
+impl Kept {
+    fn read(text: &str) -> Option<Self> {
+        let fields = Fields::parse(text).ok()?;
+        let (kind, value) = fields.iter().next()?;
+        match kind {
+            "form" => Some(Self::Form(Raw::from(value))),
+            "whole" => Some(Self::Whole(Raw::from(value))),
+            "text" => serde_json::from_str(value.get()).ok().map(Self::Text),
+            _ => None,
+        }
+    }
+}
+
+impl Serialize for Kept {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(Some(1))?;
+        match self {
+            Self::Form(raw) => map.serialize_entry("form", raw)?,
+            Self::Whole(raw) => map.serialize_entry("whole", raw)?,
+            Self::Text(text) => map.serialize_entry("text", text)?,
+        }
+        map.end()
+    }
+}
+
+impl Serialize for Records {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(None)?;
+        map.serialize_entry("records", &self.list)?;
+        map.serialize_entry("nodes", &self.nodes)?;
+        if let Some(rest) = &self.rest {
+            map.serialize_entry("rest", rest)?;
+        }
+        map.end()
+    }
+}

@@ -1,0 +1,160 @@
+//! A session: items in a tree, and what is not an item.
+
+use contexture_ir::{Audience, Item, Message, Origin, Raw, Role, Transcript};
+
+use crate::format::SessionFormat;
+
+/// How to read.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ReadOptions<'a> {
+    /// Whether records that cannot be read are set aside, in [`Session::skipped`], instead of ending
+    /// the reading with an error; default: they end it.
+    pub keep_going: bool,
+    /// The file's name: part of the id of sessions that have none of their own, and their title
+    /// where nothing better is there.
+    pub source_name: &'a str,
+}
+
+/// One session of a log.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Session {
+    /// What it was read from.
+    pub format: SessionFormat,
+    /// A stable id: the log's own where it has one, else made of the file's name or the text's hash.
+    pub source_id: String,
+    /// What to call it: the log's own title, else the beginning of the first thing a person said.
+    pub title: Option<String>,
+    /// System and developer messages that lead; they are not nodes.
+    pub instructions: Vec<Message>,
+    /// The items; a node's parent stands before it.
+    pub tree: Vec<SessionNode>,
+    /// Where branches end; the one that was worked on last comes first. Empty if there is no node.
+    pub heads: Vec<SessionHead>,
+    /// What is not an item, verbatim: needed to write the session again.
+    pub metadata: Raw,
+    /// Records that could not be read, with [`ReadOptions::keep_going`].
+    pub skipped: Vec<Skipped>,
+}
+
+/// An item in its place.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SessionNode {
+    /// The node before it; `None` for a beginning.
+    pub parent: Option<usize>,
+    /// The item.
+    pub item: Item,
+    /// The message it belongs to, unique on its path.
+    pub message_id: Option<String>,
+    /// When it was made, in milliseconds since 1970, if the log says so.
+    pub created_at: Option<i64>,
+    /// Who produced it.
+    pub origin: Origin,
+    /// Who may see it.
+    pub audience: Audience,
+    /// Its index among the nodes that were read; `None` for a node added since. Whoever builds a
+    /// session to be written sets it for the nodes that came from the import.
+    pub imported: Option<usize>,
+}
+
+/// Where a branch ends.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SessionHead {
+    /// What the log calls it, or what it is: `main`, `branch-2`, `sidechain-1`.
+    pub name: String,
+    /// Its last node.
+    pub node: usize,
+}
+
+/// A record that could not be read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Skipped {
+    /// Its line, or its place in an array, from 1.
+    pub number: usize,
+    /// What is wrong with it.
+    pub what: String,
+}
+
+impl Session {
+    /// The indices of the nodes from a beginning to `node`.
+    #[must_use]
+    pub fn path(&self, node: usize) -> Vec<usize> {
+        let mut path = Vec::new();
+        let mut at = Some(node);
+        while let Some(index) = at
+            && let Some(node) = self.tree.get(index)
+            && path.len() <= self.tree.len()
+        {
+            path.push(index);
+            at = node.parent;
+        }
+        path.reverse();
+        path
+    }
+
+    /// The session up to a head as a transcript, without what models may not see.
+    #[must_use]
+    pub fn transcript(&self, head: &SessionHead) -> Transcript {
+        let seen = |index: usize| self.tree.get(index).filter(|node| node.audience.model);
+        let nodes = self.path(head.node).into_iter().filter_map(seen);
+        Transcript {
+            instructions: self.instructions.clone(),
+            items: nodes.map(|node| node.item.clone()).collect(),
+            ..Transcript::default()
+        }
+    }
+}
+
+/// Who produced an item of a log, as far as the item tells.
+pub(crate) fn origin_of(item: &Item) -> Origin {
+    match item {
+        Item::Message(message) => match message.role {
+            Role::User => Origin::User,
+            Role::Assistant => Origin::Model,
+            Role::System | Role::Developer => Origin::System,
+        },
+        Item::FunctionCallOutput(_) => Origin::Tool,
+        Item::FunctionCall(_) | Item::Reasoning(_) => Origin::Model,
+        Item::Compaction(_) => Origin::System,
+        Item::Extension(extension) if extension.kind.starts_with("ctx:") => Origin::Import,
+        Item::Extension(_) => Origin::Model,
+    }
+}
+
+/// Our own bookkeeping is for nobody.
+pub(crate) fn audience_of(item: &Item) -> Audience {
+    match item {
+        Item::Extension(extension) if extension.kind.starts_with("ctx:") => Audience::NONE,
+        _ => Audience::ALL,
+    }
+}
+
+/// The beginning of the first thing a person said, on one line.
+pub(crate) fn title_of(tree: &[SessionNode]) -> Option<String> {
+    let said = tree
+        .iter()
+        .filter(|node| node.audience.user)
+        .map(|node| &node.item);
+    let mut texts = said
+        .filter(|item| item.role() == Some(Role::User))
+        .map(Item::text)
+        .filter(|text| !text.trim().is_empty());
+    texts.next().map(|text| shorten(&text))
+}
+
+/// The first 80 characters, white space folded.
+pub(crate) fn shorten(text: &str) -> String {
+    let mut out = String::new();
+    for word in text.split_whitespace() {
+        if !out.is_empty() {
+            out.push(' ');
+        }
+        let room = 80_usize.saturating_sub(out.chars().count());
+        if word.chars().count() > room {
+            out.extend(word.chars().take(room.saturating_sub(1)));
+            out.push('…');
+            break;
+        }
+        out.push_str(word);
+    }
+    out
+}

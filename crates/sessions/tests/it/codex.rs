@@ -1,0 +1,96 @@
+//! Codex rollouts, written by the program itself.
+
+use contexture_ir::Item;
+use contexture_sessions::{ReadOptions, SessionFormat, read, write};
+
+use crate::exact::{open, same_lines};
+
+const TOOLS: &str = include_str!("../fixtures/codex/rollout-tools.jsonl");
+const HELLO: &str = include_str!("../fixtures/codex/rollout-hello.jsonl");
+
+#[test]
+fn rollouts_come_back() {
+    for (name, text) in [
+        ("rollout-tools.jsonl", TOOLS),
+        ("rollout-hello.jsonl", HELLO),
+    ] {
+        let (format, sessions) = open(text, name);
+        assert_eq!(format, SessionFormat::Codex, "{name}");
+        same_lines(&write(format, &sessions[0]).unwrap(), text);
+        // Nothing that the items say is kept twice.
+        assert!(
+            !sessions[0].metadata.get().contains("encrypted_content"),
+            "{name}"
+        );
+    }
+}
+
+#[test]
+fn items_calls_and_instructions_are_found() {
+    let (_, sessions) = open(TOOLS, "rollout-tools.jsonl");
+    let session = &sessions[0];
+    assert_eq!(
+        session.source_id,
+        "codex:01a1f8fc-f63c-7c23-b95e-14cf68d4e41d"
+    );
+    assert_eq!(
+        session.instructions[0].content[0].as_text(),
+        Some("You are a careful assistant. Answer in one sentence.")
+    );
+    let kinds: Vec<&str> = session.tree.iter().map(|node| node.item.kind()).collect();
+    assert_eq!(
+        kinds,
+        [
+            "message",
+            "message",
+            "reasoning",
+            "message",
+            "function_call",
+            "function_call_output",
+            "function_call",
+            "function_call",
+            "function_call_output",
+            "function_call_output",
+            "message",
+            "message",
+            "message",
+        ]
+    );
+    let own = session.tree.iter().filter_map(|node| node.item.extra());
+    assert!(
+        own.into_iter()
+            .all(|extra| extra.iter().all(|(name, _)| !name.starts_with("internal_")))
+    );
+    assert!(session.tree.iter().all(|node| node.created_at.is_some()));
+}
+
+#[test]
+fn older_rollouts_have_bare_items() {
+    let text = concat!(
+        r#"{"id":"old","timestamp":"2025-05-01T10:00:00.000Z","instructions":"Be brief."}"#,
+        "\n",
+        r#"{"type":"message","role":"user","content":[{"type":"input_text","text":"hi"}]}"#,
+        "\n",
+        r#"{"record_type":"state","type":"state"}"#,
+        "\n",
+    );
+    let sessions = read(SessionFormat::Codex, text, &ReadOptions::default()).unwrap();
+    assert_eq!(sessions[0].source_id, "codex:old");
+    assert_eq!(sessions[0].instructions.len(), 1);
+    assert!(matches!(&sessions[0].tree[0].item, Item::Message(_)));
+    same_lines(&write(SessionFormat::Codex, &sessions[0]).unwrap(), text);
+}
+
+#[test]
+fn compacted_history_is_a_compaction() {
+    let text = concat!(
+        r#"{"timestamp":"2025-05-01T10:00:00.000Z","type":"session_meta","payload":{"id":"x"}}"#,
+        "\n",
+        r#"{"timestamp":"2025-05-01T10:00:01.000Z","type":"compacted","payload":{"message":"so far"}}"#,
+        "\n",
+    );
+    let (format, sessions) = open(text, "rollout-x.jsonl");
+    assert_eq!(sessions[0].tree[0].item.kind(), "compaction");
+    assert_eq!(sessions[0].tree[0].item.text(), "so far");
+    same_lines(&write(format, &sessions[0]).unwrap(), text);
+}
