@@ -27,12 +27,28 @@ fn main() {
     let runtime = tokio::runtime::Runtime::new().unwrap();
     runtime.block_on(async {
         let at = |name: &str| directory.path().join(name);
-        append_at_depths(&at("append.db"), Synchronous::Full).await;
-        append_at_depths(&at("append-normal.db"), Synchronous::Normal).await;
-        paths(&at("paths.db")).await;
-        import(&at("import.db")).await;
-        crowd(&at("crowd.db")).await;
-        size(&at("size.db")).await;
+        // `cargo bench … -- paths size` runs those two.
+        let asked: Vec<String> = std::env::args()
+            .skip(1)
+            .filter(|a| !a.starts_with('-'))
+            .collect();
+        let wanted = |name: &str| asked.is_empty() || asked.iter().any(|a| a == name);
+        if wanted("append") {
+            append_at_depths(&at("append.db"), Synchronous::Full).await;
+            append_at_depths(&at("append-normal.db"), Synchronous::Normal).await;
+        }
+        if wanted("paths") {
+            paths(&at("paths.db")).await;
+        }
+        if wanted("import") {
+            import(&at("import.db")).await;
+        }
+        if wanted("crowd") {
+            crowd(&at("crowd.db")).await;
+        }
+        if wanted("size") {
+            size(&at("size.db")).await;
+        }
     });
 }
 

@@ -278,3 +278,68 @@ fn again(code: Option<rusqlite::ffi::Error>, error: &rusqlite::Error) -> rusqlit
         Some(error.to_string()),
     )
 }
+
+#[cfg(test)]
+mod tests {
+    use std::task::{Context, Waker};
+
+    use super::*;
+
+    fn insert(conn: &Connection, n: u32) -> Result<u32, Fault> {
+        conn.execute("INSERT INTO t VALUES (?)", [n])?;
+        Ok(n)
+    }
+
+    fn stored(conn: &Connection) -> Vec<u32> {
+        let mut statement = conn.prepare("SELECT n FROM t ORDER BY n").unwrap();
+        let rows = statement.query_map([], |row| row.get(0)).unwrap();
+        rows.map(Result::unwrap).collect()
+    }
+
+    /// Calls that wait together are committed together; the one that fails after it has written
+    /// takes only its own writing back, and one that nobody waits for is not run.
+    #[tokio::test]
+    async fn a_batch_keeps_its_good_calls() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = Arc::new(directory.path().join("queue.db"));
+        let conn = Connection::open(&*path).unwrap();
+        conn.execute_batch("CREATE TABLE t (n INTEGER PRIMARY KEY)")
+            .unwrap();
+        let other = Connection::open(&*path).unwrap();
+        let writer = Writer::start(conn, &path, 1 << 20).unwrap();
+        let (go, gate) = channel::<()>();
+        let mut first = Box::pin(writer.call(
+            0,
+            move |conn| {
+                gate.recv().unwrap();
+                insert(conn, 1)
+            },
+            &path,
+        ));
+        let mut waker = Context::from_waker(Waker::noop());
+        assert!(first.as_mut().poll(&mut waker).is_pending());
+        let fails = |n| {
+            move |conn: &Connection| {
+                insert(conn, n)?;
+                Err::<u32, _>(Fault::Store(Error::Closed))
+            }
+        };
+        let (a, b, mut c) = (
+            writer.call(0, |conn| insert(conn, 2), &path),
+            writer.call(0, fails(3), &path),
+            Box::pin(writer.call(0, |conn| insert(conn, 4), &path)),
+        );
+        assert!(c.as_mut().poll(&mut waker).is_pending());
+        drop(c);
+        let twice = writer.call(0, |conn| insert(conn, 2), &path);
+        let last = writer.call(0, |conn| insert(conn, 5), &path);
+        go.send(()).unwrap();
+        assert_eq!(first.await.unwrap(), 1);
+        let (a, b, twice, last) = tokio::join!(a, b, twice, last);
+        assert_eq!((a.unwrap(), last.unwrap()), (2, 5));
+        assert!(matches!(b, Err(Error::Closed)));
+        assert!(matches!(twice, Err(Error::Storage { .. })));
+        assert_eq!(stored(&other), [1, 2, 5]);
+        drop(writer);
+    }
+}
