@@ -71,6 +71,23 @@ pub enum EngineError {
         /// The branch.
         branch: contexture_ir::BranchName,
     },
+    /// A session cannot be read or written.
+    #[error(transparent)]
+    Session(#[from] contexture_sessions::SessionError),
+    /// A session whose tree refers to a node that it does not have.
+    #[error("session {source_id:?}: there is no node {index}")]
+    BrokenSession {
+        /// The session.
+        source_id: String,
+        /// The node's index.
+        index: usize,
+    },
+    /// A conversation that was not imported has no session of another format.
+    #[error("conversation {conversation} was not imported: export it in a wire format")]
+    NotImported {
+        /// The conversation.
+        conversation: contexture_ir::ConversationId,
+    },
     /// An imported conversation exists and differs.
     #[error("conversation {conversation} already exists")]
     ConversationExists {
@@ -109,6 +126,8 @@ impl EngineError {
             Self::Wire(_) => "bad_document",
             Self::StoredItem { .. } | Self::StoredState { .. } => "damaged",
             Self::EmptyBranch { .. } => "empty_branch",
+            Self::Session(_) | Self::BrokenSession { .. } => "bad_session",
+            Self::NotImported { .. } => "not_imported",
             Self::ConversationExists { .. } => "already_exists",
             Self::Render(_) => "cannot_render",
             Self::Catalogue(_) => "unknown_model",
@@ -132,6 +151,9 @@ impl EngineError {
             | Self::StoredItem { .. }
             | Self::StoredState { .. }
             | Self::EmptyBranch { .. }
+            | Self::Session(_)
+            | Self::BrokenSession { .. }
+            | Self::NotImported { .. }
             | Self::ConversationExists { .. }
             | Self::Render(_)
             | Self::Catalogue(_)

@@ -1,0 +1,173 @@
+//! A conversation as a session again, and as a transcript.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use contexture_ir::{Item, NodeId, Raw, Transcript};
+use contexture_sessions::{Session, SessionFormat, SessionHead, SessionNode, write};
+use contexture_store::{At, BlobId, Node, ReadRequest};
+use contexture_wire::Format;
+
+use crate::conversation::Conversation;
+use crate::engine::Engine;
+use crate::error::EngineError;
+use crate::import::{KEY, Origin, key_of};
+
+/// Nodes read at a time.
+const PAGE: u64 = 512;
+
+impl Conversation {
+    /// This branch as a transcript: what stands before the history, and the items.
+    pub async fn transcript(&self) -> Result<Transcript, EngineError> {
+        let path = self.path(ReadRequest::whole(self.here())).await?;
+        let at = path.head.map_or_else(|| self.here(), At::Node);
+        let instructions = self.instructions(at).await?;
+        let seen = path
+            .nodes
+            .iter()
+            .zip(&path.items)
+            .filter(|(node, _)| node.audience.model);
+        Ok(Transcript {
+            instructions: instructions.messages,
+            items: seen.map(|(_, item)| Item::clone(item)).collect(),
+            ..Transcript::default()
+        })
+    }
+
+    /// The whole conversation in a session format: one it was imported from gives the same JSON
+    /// values, with what was said since behind them; a wire format gives this branch as messages.
+    ///
+    /// # Errors
+    /// [`EngineError::NotImported`] or [`EngineError::Session`] for a log format the conversation was
+    /// not imported from, or the store's.
+    pub async fn export(&self, format: SessionFormat) -> Result<String, EngineError> {
+        Ok(write(format, &self.session(format).await?)?)
+    }
+
+    /// The whole conversation as a session, to be written as `format`.
+    ///
+    /// # Errors
+    /// As [`Self::export`].
+    pub async fn session(&self, format: SessionFormat) -> Result<Session, EngineError> {
+        let record = self.record_of().await?;
+        let origin: Option<Origin> = record.metadata.get(KEY).and_then(|raw| raw.to().ok());
+        let origin = match (origin, format) {
+            (Some(origin), _) => origin,
+            (None, SessionFormat::Wire(_)) => Origin::none(self.id().as_str()),
+            (None, _) => {
+                return Err(EngineError::NotImported {
+                    conversation: self.id().clone(),
+                });
+            }
+        };
+        let metadata = self.session_metadata(&origin).await?;
+        let (tree, heads) = self.session_tree(&origin).await?;
+        let head = heads.first().and_then(|head| tree.get(head.node)).is_some();
+        let instructions = if head {
+            self.instructions(self.here()).await?.messages
+        } else {
+            Vec::new()
+        };
+        Ok(Session {
+            format: origin.format.parse()?,
+            source_id: origin.source,
+            title: record.title,
+            instructions,
+            tree,
+            heads,
+            metadata,
+            skipped: Vec::new(),
+        })
+    }
+
+    async fn session_metadata(&self, origin: &Origin) -> Result<Raw, EngineError> {
+        let Some(blob) = &origin.blob else {
+            return Ok(origin.metadata.clone().unwrap_or_else(Raw::null));
+        };
+        let blob: BlobId = blob.parse()?;
+        let bytes = self.store().blob(self.owner(), self.id(), blob).await?;
+        let broken = |why: &str| EngineError::StoredState {
+            key: KEY.to_owned(),
+            why: why.to_owned(),
+        };
+        let text = std::str::from_utf8(&bytes).map_err(|_| broken("not UTF-8"))?;
+        Raw::parse(text).map_err(|_| broken("not JSON"))
+    }
+
+    /// Every node that a branch reaches, parents first; this handle's branch is the first head.
+    async fn session_tree(
+        &self,
+        origin: &Origin,
+    ) -> Result<(Vec<SessionNode>, Vec<SessionHead>), EngineError> {
+        let key = key_of(&origin.source);
+        let imported: BTreeMap<NodeId, usize> = (0..origin.nodes)
+            .map(|index| (Engine::node_id(&key, index), index))
+            .collect();
+        let mut refs = self.refs().await?.branches;
+        let here = self.branch();
+        refs.sort_by_key(|branch| branch.name != here);
+        let (mut tree, mut heads) = (Vec::new(), Vec::new());
+        let mut place: BTreeMap<NodeId, usize> = BTreeMap::new();
+        for branch in refs {
+            let Some(head) = branch.head else { continue };
+            for (node, item) in self.unknown_before(head, &place).await? {
+                place.insert(node.id, tree.len());
+                tree.push(SessionNode {
+                    parent: node.parent.and_then(|parent| place.get(&parent).copied()),
+                    item: Item::clone(&item),
+                    message_id: node.message_id.as_ref().map(ToString::to_string),
+                    created_at: Some(node.created_ms),
+                    origin: node.origin,
+                    audience: node.audience,
+                    imported: imported.get(&node.id).copied(),
+                });
+            }
+            if let Some(node) = place.get(&head) {
+                heads.push(SessionHead {
+                    name: branch.name.to_string(),
+                    node: *node,
+                });
+            }
+        }
+        Ok((tree, heads))
+    }
+
+    /// The end of the path to `head`, from behind the last node that is known: each node of a tree is
+    /// read about once, however many branches share it.
+    async fn unknown_before(
+        &self,
+        head: NodeId,
+        known: &BTreeMap<NodeId, usize>,
+    ) -> Result<Vec<(Arc<Node>, Arc<Item>)>, EngineError> {
+        let mut unknown = Vec::new();
+        let mut end = Some(head);
+        while let Some(node) = end {
+            let page = self.path(ReadRequest::last(At::Node(node), PAGE)).await?;
+            let pairs: Vec<_> = page.nodes.into_iter().zip(page.items).collect();
+            let kept = pairs
+                .iter()
+                .rposition(|(node, _)| known.contains_key(&node.id));
+            end = match (kept, pairs.first()) {
+                (None, Some((first, _))) => first.parent,
+                _ => None,
+            };
+            let skip = kept.map_or(0, |last| last + 1);
+            unknown.extend(pairs.into_iter().skip(skip).rev());
+        }
+        unknown.reverse();
+        Ok(unknown)
+    }
+}
+
+impl Origin {
+    /// A conversation of our own: it has no origin elsewhere.
+    fn none(source: &str) -> Self {
+        Self {
+            format: Format::Items.as_str().to_owned(),
+            source: source.to_owned(),
+            nodes: 0,
+            metadata: None,
+            blob: None,
+        }
+    }
+}
