@@ -9,13 +9,14 @@ use contexture_ir::{
 use serde_json::value::RawValue;
 
 use super::NAME;
-use crate::carry::{hint, hinted, keep, tell_foreign};
+use crate::carry::{hint, hinted, keep, native_key, tell_foreign};
 use crate::json::{Object, array};
 use crate::loss::{LossKind, Losses};
 use crate::media::{DataUrl, default_filename};
 use crate::openai::{prefixed, unexpected, unprefixed, without};
 
-/// The hint of a message's content: `absent`, `null`, `empty` (a string) or `array`.
+/// The hint of a message's content: `absent`, `null`, `empty` (a string), `array`, or `list`, which is
+/// an array in a response and would be a string in a request.
 pub(super) const CONTENT: &str = "~content";
 /// The hint of a text part that is empty.
 const EMPTY: &str = "~empty";
@@ -26,6 +27,7 @@ pub(super) const SLUG: &str = "openai-chat:";
 pub(super) struct Content {
     pub(super) parts: Vec<Part>,
     pub(super) shape: Option<&'static str>,
+    pub(super) is_array: bool,
 }
 
 impl Content {
@@ -66,14 +68,25 @@ pub(super) fn read(fields: &mut Fields<'_>, model: bool) -> Result<Content, Erro
         .collect::<Result<_, _>>()?;
     let alone = match parts.as_slice() {
         [] => true,
-        [part] => matches!(part, Part::InputText(t) | Part::OutputText(t) if t.extra.is_empty()),
+        [Part::InputText(text) | Part::OutputText(text)] => only_hints(&text.extra.wire(NAME)),
         _ => false,
     };
-    Ok(bare(parts, alone.then_some("array")))
+    Ok(Content {
+        is_array: true,
+        ..bare(parts, alone.then_some("array"))
+    })
+}
+
+fn only_hints(wire: &Extra) -> bool {
+    wire.iter().all(|(key, _)| native_key(key).is_none())
 }
 
 fn bare(parts: Vec<Part>, shape: Option<&'static str>) -> Content {
-    Content { parts, shape }
+    Content {
+        parts,
+        shape,
+        is_array: false,
+    }
 }
 
 pub(super) fn text_part(model: bool, part: TextPart) -> Part {
@@ -214,12 +227,12 @@ fn read_file(mut fields: Fields<'_>) -> Result<Part, Error> {
     if file_data.is_some() && filename.is_none() {
         hint(&mut wire, "~filename", "absent");
     }
-    // What another writer would have written as a picture or as sound.
-    let media_type = file_data
-        .as_deref()
-        .and_then(DataUrl::parse)
-        .map(|url| url.media_type);
-    if media_type.is_some_and(|kind| kind.starts_with("image/") || kind.starts_with("audio/")) {
+    // What another writer would have written as a picture or as sound, or not at all.
+    let other = match file_data.as_deref().and_then(DataUrl::parse) {
+        Some(url) => url.media_type.starts_with("image/") || url.media_type.starts_with("audio/"),
+        None => file_data.is_none() && file_id.is_none(),
+    };
+    if other {
         hint(&mut wire, "~type", "file");
     }
     Ok(Part::InputFile(FilePart {
@@ -249,7 +262,7 @@ pub(super) fn write_text(part: &TextPart, path: &str, losses: &mut Losses) -> Op
         .string("type", "text")
         .string("text", &part.text)
         .carried(&wire);
-    let plain = wire.is_empty().then(|| part.text.clone());
+    let plain = only_hints(&wire).then(|| part.text.clone());
     Some(Native {
         json: object.finish(),
         plain,
@@ -363,7 +376,7 @@ fn write_file(file: &FilePart, path: &str, losses: &mut Losses) -> Option<String
             return None;
         }
     }
-    if data.is_none() && file.file_id.is_none() && wire.is_empty() {
+    if data.is_none() && file.file_id.is_none() && hinted(&wire, "~type").is_none() {
         losses.push(
             path,
             LossKind::Part,

@@ -141,11 +141,9 @@ pub(super) fn lower(dialect: &Dialect, request: &Transcript) -> Envelope {
     let mut tail = Object::new();
     write_options(request, &wire, tools, &mut tail, &mut losses);
     tell_foreign_as(&request.extra, NAME, "", LossKind::Option, &mut losses);
-    let taken: &[&str] = if tools {
-        &["model", "messages", "tools"]
-    } else {
-        &["model", "messages"]
-    };
+    let mut taken = vec!["messages"];
+    taken.extend(request.model.as_ref().map(|_| "model"));
+    taken.extend(tools.then_some("tools"));
     let rest: Extra = wire
         .iter()
         .filter(|(key, _)| !taken.contains(key))

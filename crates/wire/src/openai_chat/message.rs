@@ -36,6 +36,9 @@ pub(super) const DETAILS: &str = "reasoning_details";
 const REASONING_FORMAT: &str = "openai-chat-v1";
 const ROLES: &str = "one of system, developer, user, assistant, tool, function";
 
+/// The word of [`content::CONTENT`] for an array in a response.
+pub(super) const LIST: &str = "list";
+
 /// What the model's message before consists of, as far as lowering would join the next one to it.
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
 pub(super) enum Open {
@@ -151,6 +154,9 @@ impl Reader {
         let usual = said.shape == Some("null") && (!calls.is_empty() || !parts.is_empty());
         if !usual {
             said.keep_shape(&mut hints);
+        }
+        if self.answer && said.is_array {
+            hint(&mut hints, content::CONTENT, LIST);
         }
         let parts: Vec<Part> = said.parts.into_iter().chain(parts).collect();
         let mut own = keep(fields.rest());

@@ -8,7 +8,7 @@ use contexture_ir::{
 
 use super::NAME;
 use super::content::{self, CONTENT, Native};
-use super::message::{ANSWER, DETAILS, FUNCTION, LEGACY, MESSAGE, REFUSAL, THOUGHTS};
+use super::message::{ANSWER, DETAILS, FUNCTION, LEGACY, LIST, MESSAGE, REFUSAL, THOUGHTS};
 use crate::carry::{hinted, native_key, tell_foreign};
 use crate::json::{Object, array};
 use crate::loss::{LossKind, Losses};
@@ -49,7 +49,8 @@ impl Step<'_> {
         let answer = unprefixed(ANSWER, &own);
         let own = without(&[ANSWER], &own);
         let shape = hinted(&own, CONTENT);
-        let words = self.words(hinted(&own, REFUSAL).as_deref(), place, losses);
+        let refusal = hinted(&own, REFUSAL);
+        let words = self.words(refusal.as_deref(), shape.as_deref(), place, losses);
         let calls = self.write_calls(losses);
         let silent = words.is_empty() && calls.is_empty() && shape.is_none();
         if silent
@@ -129,19 +130,29 @@ impl Step<'_> {
             .collect()
     }
 
-    fn words(&self, refusal: Option<&str>, place: Place, losses: &mut Losses) -> Words {
+    fn words(
+        &self,
+        refusal: Option<&str>,
+        shape: Option<&str>,
+        place: Place,
+        losses: &mut Losses,
+    ) -> Words {
         let mut words = Words::default();
         let parts: usize = self
             .said
             .iter()
             .map(|(_, message)| message.content.len())
             .sum();
-        let as_field = match refusal {
-            Some(word) => word == "field",
-            None => parts == 1 || place == Place::Response,
+        let as_field = match (place, refusal) {
+            (Place::Response, _) => shape != Some(LIST),
+            (Place::Request, Some(word)) => word == "field",
+            (Place::Request, None) => parts == 1,
         };
         for (nth, (index, message)) in self.said.iter().enumerate() {
-            if nth > 0 && place == Place::Response && !words.natives.is_empty() {
+            if nth > 0
+                && !words.natives.is_empty()
+                && words.breaks.last() != Some(&words.natives.len())
+            {
                 words.breaks.push(words.natives.len());
             }
             for (at, part) in message.content.iter().enumerate() {
@@ -217,9 +228,17 @@ impl Words {
         let native = match part {
             Part::Refusal(part) => {
                 tell_foreign(&part.extra, NAME, path, losses);
-                if as_field && self.refusal.is_none() {
-                    self.refusal = Some(part.text.clone());
-                    return;
+                match &mut self.refusal {
+                    refusal @ None if as_field => {
+                        *refusal = Some(part.text.clone());
+                        return;
+                    }
+                    Some(refusal) if as_field && place == Place::Response => {
+                        refusal.push_str("\n\n");
+                        refusal.push_str(&part.text);
+                        return;
+                    }
+                    _ => {}
                 }
                 Some(content::write_refusal(part))
             }
@@ -245,6 +264,11 @@ impl Words {
     }
 
     fn content(&self, shape: Option<&str>, place: Place) -> Option<String> {
+        let shape = match (place, shape) {
+            (Place::Response, Some(LIST)) => Some("array"),
+            (Place::Response, Some("array")) | (Place::Request, Some(LIST)) => None,
+            (_, shape) => shape,
+        };
         let texts: Option<Vec<&str>> = self
             .natives
             .iter()
@@ -256,8 +280,9 @@ impl Words {
                 if place == Place::Response && texts.len() > 1 && shape != Some("array") =>
             {
                 let mut joined = String::new();
+                let mut breaks = self.breaks.iter().peekable();
                 for (at, text) in texts.iter().enumerate() {
-                    if self.breaks.contains(&at) {
+                    while breaks.next_if(|place| **place <= at).is_some() {
                         joined.push_str("\n\n");
                     }
                     joined.push_str(text);

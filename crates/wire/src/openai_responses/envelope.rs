@@ -189,7 +189,8 @@ pub(super) fn lower(dialect: &Dialect, request: &Transcript) -> Envelope {
     let mut tail = Object::new();
     write_options(request, &wire, !tools.is_empty(), &mut tail, &mut losses);
     tell_foreign_as(&request.extra, NAME, "", LossKind::Option, &mut losses);
-    let mut taken = vec!["model", "input"];
+    let mut taken = Vec::new();
+    taken.extend(request.model.as_ref().map(|_| "model"));
     taken.extend((!tools.is_empty()).then_some("tools"));
     taken.extend(first.map(|_| "instructions"));
     let rest = without(&[TEXT, REASONING], &wire);

@@ -133,16 +133,20 @@ fn write_text(part: &TextPart, voice: Voice) -> Option<Native> {
     let mut own = own(&part.extra);
     let mut object = Object::new();
     if voice == Voice::Model {
-        object.string("type", "output_text");
+        object
+            .string("type", "output_text")
+            .string("text", &part.text);
         if own.get("annotations").is_none() && hinted(&hints, "~annotations").is_none() {
             object.raw("annotations", "[]");
         }
     } else {
-        object.string("type", "input_text");
+        object
+            .string("type", "input_text")
+            .string("text", &part.text);
         own.remove("annotations");
         own.remove("logprobs");
     }
-    object.string("text", &part.text).carried(&own);
+    object.carried(&own);
     Some(Native {
         json: object.finish(),
         plain: own.is_empty().then(|| part.text.clone()),

@@ -226,6 +226,7 @@ fn write_status(
 
 fn write_output(transcript: &Transcript, losses: &mut Losses) -> Vec<String> {
     let dialect = Dialect::of(FORMAT);
+    let foreign = transcript.extra.wire(NAME).is_empty();
     let mut output = Vec::new();
     for (index, entry) in entries(&transcript.items).iter().enumerate() {
         let path = format!("items[{index}]");
@@ -237,7 +238,9 @@ fn write_output(transcript: &Transcript, losses: &mut Losses) -> Vec<String> {
         };
         output.extend(match entry.item {
             Item::Extension(item) => write_extension(item, &path, losses),
-            Item::Message(_) if side(entry.item) == Some(Side::User) => {
+            Item::Message(_) | Item::FunctionCallOutput(_)
+                if foreign && side(entry.item) == Some(Side::User) =>
+            {
                 losses.push(path, LossKind::Item, "a response holds what the model said");
                 None
             }

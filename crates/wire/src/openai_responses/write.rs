@@ -107,13 +107,13 @@ fn write_message(
         let lost = message.content.iter().any(|part| part.as_text().is_none());
         return (lost && message.role == Role::User).then(|| short("user", &quote(OMITTED)));
     }
-    if site.place == Place::Output && model {
-        return Some(long(message, id, &natives, hints, site, losses));
-    }
-    match id {
-        Some(_) => Some(long(message, id, &natives, hints, site, losses)),
-        None => Some(write_short(message, &natives, hints, site, losses)),
-    }
+    // In an answer every message has an id, unless the host that wrote it gave it none.
+    let answered = site.place == Place::Output && model && hinted(hints, "~id").is_none();
+    Some(if id.is_some() || answered {
+        long(message, id, &natives, hints, site, losses)
+    } else {
+        write_short(message, &natives, hints, site, losses)
+    })
 }
 
 fn short(role: &str, content: &str) -> String {
@@ -426,6 +426,14 @@ fn write_compaction(
             LossKind::Opaque,
             "a compaction only its maker can read",
         );
+    }
+    if site.place == Place::Output {
+        losses.push(
+            site.path,
+            LossKind::Item,
+            "an answer takes no other provider's compaction",
+        );
+        return None;
     }
     let texts: Vec<&str> = compaction
         .summary
