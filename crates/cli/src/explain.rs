@@ -241,7 +241,13 @@ impl From<EngineError> for Failure {
             EngineError::Name(error) => error.into(),
             EngineError::Fragment(error) => error.into(),
             EngineError::Wire(error) => error.into(),
+            EngineError::Session(error) => error.into(),
             EngineError::Catalogue(error) => error.into(),
+            EngineError::Render(error) => error.into(),
+            EngineError::NotImported { .. } => {
+                Self::new(Exit::Refused, "not_imported", chain(&error))
+                    .hint("write it as a wire format: --to openai-chat, anthropic, ui, items, …")
+            }
             EngineError::Refused(refusal) => refusal.into(),
             EngineError::UnsupportedDatabase { .. } => Self::usage(chain(&error)),
             EngineError::EmptyBranch { .. } => {

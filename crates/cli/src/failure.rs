@@ -58,12 +58,6 @@ impl Failure {
         self
     }
 
-    /// The same with a hint if there is none yet.
-    pub(crate) fn or_hint(mut self, hint: impl Into<String>) -> Self {
-        self.hint.get_or_insert_with(|| hint.into());
-        self
-    }
-
     /// The same with one more line for people.
     pub(crate) fn note(mut self, note: impl Into<String>) -> Self {
         self.notes.push(note.into());

@@ -56,7 +56,7 @@ fn main() -> ExitCode {
 fn run(line: &CommandLine) -> Outcome {
     let globals = &line.globals;
     match &line.command {
-        Command::Import(arguments) => import::run(arguments, globals),
+        Command::Import(arguments) => for_it(import::run(arguments, globals)),
         Command::Conversations(arguments) => for_it(conversations::run(arguments, globals)),
         Command::Log(arguments) => for_it(log::run(arguments, globals)),
         Command::Show(arguments) => for_it(show::run(arguments, globals)),

@@ -3,11 +3,17 @@
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use contexture::Format;
 use contexture::render;
+use contexture::sessions::SessionFormat;
 
 /// The formats of conversations, as an argument.
 pub(crate) fn wire_format() -> impl TypedValueParser<Value = Format> {
     let names = Format::ALL.map(Format::as_str);
     PossibleValuesParser::new(names).try_map(|name| name.parse::<Format>())
+}
+
+/// The formats of sessions, as an argument.
+pub(crate) fn session_format() -> PossibleValuesParser {
+    PossibleValuesParser::new(SessionFormat::ALL.map(SessionFormat::as_str))
 }
 
 /// The formats fragments are rendered in, as an argument.
