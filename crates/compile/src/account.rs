@@ -80,11 +80,11 @@ pub(crate) fn required(
         row(&slot.contribution.source, placed.text, placed.framing);
     }
     let last = history.rounds.get(history.last);
-    let names = ["task", "question"];
     let apart = history
         .singles()
         .filter(|single| single.round < history.last);
-    for (single, name) in apart.zip(names) {
+    for single in apart {
+        let name = history.role_of(single);
         row(name, single.piece.text, single.piece.framing);
     }
     if let Some(last) = last {
@@ -298,8 +298,7 @@ impl Rows<'_> {
         }
         let task = history.task.as_ref();
         for single in &cut.singles {
-            let is_task = task.is_some_and(|task| task.entry == single.entry);
-            self.single(single, if is_task { "task" } else { "question" });
+            self.single(single, history.role_of(single));
         }
         let apart = task.filter(|task| task.round >= cut.round);
         if let Some(task) = apart {
@@ -313,11 +312,12 @@ impl Rows<'_> {
 
     fn single(&mut self, single: &Single, name: &str) {
         self.push(Segment {
-            label: "user".to_owned(),
+            label: if name == "opening" { String::new() } else { "user".to_owned() },
             items: usize::from(single.source.is_some()),
             verdict: Verdict::Required,
             rule: match name {
                 "task" => "first user message".to_owned(),
+                "opening" => "what the history opens with".to_owned(),
                 _ => "user message being answered".to_owned(),
             },
             ..self.blank("history", name, single.piece.text)

@@ -41,14 +41,14 @@ impl Cut {
             .question
             .and_then(|index| history.user_message(index))
             .and_then(|entry| history.single(entry, press, scratch));
-        let task = history.task.clone().filter(|task| task.round < round);
-        let apart = |question: &Single| {
-            question.round < round && task.as_ref().map(|task| task.entry) != Some(question.entry)
-        };
-        let question = question.filter(apart);
+        let first = [&history.opening, &history.task].into_iter().flatten();
+        let mut singles: Vec<Single> = first.cloned().collect();
+        singles.extend(question);
+        singles.dedup_by_key(|single| single.entry);
+        singles.retain(|single| single.round < round);
         Self {
             round,
-            singles: task.into_iter().chain(question).collect(),
+            singles,
             moved: false,
         }
     }
@@ -95,11 +95,8 @@ impl Cut {
             return None;
         }
         let index = history.first_source(self.round)?;
-        let task = history.task.as_ref().map(|task| task.entry);
-        let question = self
-            .singles
-            .iter()
-            .find(|single| Some(single.entry) != task);
+        let mut singles = self.singles.iter();
+        let question = singles.find(|single| history.role_of(single) == "question");
         Some(TrimFrontier {
             index,
             hash: input.path.get(index)?.hash,

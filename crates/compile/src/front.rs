@@ -1,12 +1,11 @@
 //! The front half of a compile: from the path to weighed rounds.
 
-use contexture_ir::{ContentHash, Item};
 use contexture_wire::RepairRules;
 
 use crate::history::History;
 use crate::passes::lower::Press;
 use crate::passes::repair::repair;
-use crate::passes::select::select;
+use crate::passes::select::Selected;
 use crate::report::{OmitReason, Repair};
 use crate::request::CompileInput;
 use crate::scratch::Scratch;
@@ -25,16 +24,11 @@ pub(crate) struct Front<'a> {
 /// Runs the passes that look at the path alone.
 pub(crate) fn front<'a>(
     input: &CompileInput<'a>,
+    selected: &'a Selected,
     press: &Press<'_>,
     scratch: &mut Scratch,
 ) -> Front<'a> {
-    let selected = select(input.path);
-    let visible: Vec<(&Item, ContentHash)> = selected
-        .visible
-        .iter()
-        .filter_map(|index| input.path.get(*index))
-        .map(|entry| (&*entry.item, entry.hash))
-        .collect();
+    let visible = selected.items(input.path);
     // Contributions may follow: how the request ends is decided when they are placed.
     let rules = RepairRules {
         user_last: false,
@@ -51,7 +45,7 @@ pub(crate) fn front<'a>(
     Front {
         history: History::weigh(repaired.entries, press, scratch),
         dropped: repaired.dropped.into_iter().filter_map(on_path).collect(),
-        hidden: selected.hidden,
+        hidden: selected.hidden.clone(),
         repairs: repaired.repairs,
     }
 }

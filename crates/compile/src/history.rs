@@ -19,6 +19,9 @@ pub(crate) struct History<'a> {
     pub(crate) rounds: Vec<Round>,
     /// The first round that is required, with all after it.
     pub(crate) last: usize,
+    /// What the history opens with, where that is neither the model's nor a person's: a compaction,
+    /// a word of the host's, a placeholder.
+    pub(crate) opening: Option<Single>,
     /// The first user message.
     pub(crate) task: Option<Single>,
     /// The newest user message.
@@ -65,31 +68,30 @@ impl<'a> History<'a> {
             entries,
             pieces,
             rounds,
+            opening: None,
             task: None,
             question: None,
         };
-        history.task = history.first_words(press, scratch);
-        history.question = (0..history.entries.len())
+        history.opening = history.find_opening(press, scratch);
+        let count = history.entries.len();
+        history.task = (0..count).find_map(|entry| history.words(entry, press, scratch));
+        history.question = (0..count)
             .rev()
             .find_map(|entry| history.words(entry, press, scratch));
         history
     }
 
-    /// The first message of a person, or what repair put in its place.
-    fn first_words(&self, press: &Press<'_>, scratch: &mut Scratch) -> Option<Single> {
-        let mut made_up = None;
-        for entry in 0..self.entries.len() {
-            match self.words(entry, press, scratch) {
-                Some(single) if single.source.is_some() => return Some(single),
-                found => made_up = made_up.or(found),
-            }
-        }
-        made_up
+    fn find_opening(&self, press: &Press<'_>, scratch: &mut Scratch) -> Option<Single> {
+        let mut singles =
+            (0..self.entries.len()).filter_map(|entry| self.single(entry, press, scratch));
+        let first = singles.find(|single| single.piece.elements() > 0)?;
+        let persons = self.entries.get(first.entry).is_some_and(is_persons);
+        (first.piece.class == Class::User && !persons).then_some(first)
     }
 
-    /// A user's message that says something to this target.
+    /// A person's message that says something to this target.
     fn words(&self, entry: usize, press: &Press<'_>, scratch: &mut Scratch) -> Option<Single> {
-        self.entries.get(entry).filter(|own| is_users(own))?;
+        self.entries.get(entry).filter(|own| is_persons(own))?;
         let single = self.single(entry, press, scratch)?;
         (single.piece.elements() > 0).then_some(single)
     }
@@ -122,15 +124,28 @@ impl<'a> History<'a> {
 
     /// The entry of a path index, if it is a user's message.
     pub(crate) fn user_message(&self, source: usize) -> Option<usize> {
-        let found = |entry: &Entry<'_>| entry.source == Some(source) && is_users(entry);
+        let found = |entry: &Entry<'_>| entry.source == Some(source) && is_persons(entry);
         self.entries.iter().position(found)
     }
 
     /// The messages that are kept when their rounds are cut, each once.
     pub(crate) fn singles(&self) -> impl Iterator<Item = &Single> {
-        let same =
-            |single: &&Single| self.task.as_ref().map(|task| task.entry) != Some(single.entry);
-        self.task.iter().chain(self.question.iter().filter(same))
+        let task = self.task.as_ref();
+        let question = self.question.as_ref();
+        let same = move |single: &&Single| task.map(|task| task.entry) != Some(single.entry);
+        self.opening.iter().chain(task).chain(question.filter(same))
+    }
+
+    /// Which of the kept messages an entry is.
+    pub(crate) fn role_of(&self, single: &Single) -> &'static str {
+        let is = |other: &Option<Single>| {
+            other.as_ref().map(|other| other.entry) == Some(single.entry)
+        };
+        match () {
+            () if is(&self.opening) => "opening",
+            () if is(&self.task) => "task",
+            () => "question",
+        }
     }
 
     /// The first path index of a round.
@@ -164,6 +179,7 @@ impl<'a> History<'a> {
     }
 }
 
-fn is_users(entry: &Entry<'_>) -> bool {
-    matches!(&*entry.item, Item::Message(message) if message.role == Role::User)
+fn is_persons(entry: &Entry<'_>) -> bool {
+    entry.source.is_some()
+        && matches!(&*entry.item, Item::Message(message) if message.role == Role::User)
 }

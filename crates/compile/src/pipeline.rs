@@ -22,6 +22,7 @@ use crate::history::History;
 use crate::passes::budget::{Claim, HistoryClaim, grants, required_history};
 use crate::passes::lower::{Piece, Press};
 use crate::passes::place::{Placed, Slot, arrange, bridges, fit, place, units};
+use crate::passes::select::select;
 use crate::passes::verify::{Sealed, verify};
 use crate::payload::{Element, Payload};
 use crate::plan::{Advice, Plan, Prefix};
@@ -52,7 +53,8 @@ pub fn compile(input: &CompileInput<'_>, scratch: &mut Scratch) -> Result<Compil
     let limit = limit(request)?;
     let press = Press::new(request, input.counter, scratch);
 
-    let front = front(input, &press, scratch);
+    let selected = select(input.path, request.dialect.format);
+    let front = front(input, &selected, &press, scratch);
     let mut slots = arrange(input.contributions);
     let mut whole: Vec<Placed> = slots
         .iter()

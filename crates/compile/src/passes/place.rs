@@ -109,7 +109,8 @@ pub(crate) fn bridges(
         slot.contribution.is_required() && slot.band > Band::History && spoken
     });
     let (first, last) = history.ends();
-    let opens = first == Some(Class::Model) || (first.is_some() && history.task.is_none());
+    let begun = history.singles().next().is_some();
+    let opens = first == Some(Class::Model) || (first.is_some() && !begun);
     let closes = last == Some(Class::Model) && !followed && !request.prefill;
     let bridge = |source, band, words| {
         let message = Item::from(Message::text(Role::User, words));
