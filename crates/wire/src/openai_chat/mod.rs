@@ -13,7 +13,7 @@
 //!
 //! A message of which nothing is left is not written, unless it came empty from a Chat document.
 //!
-//! Not here: pairing of calls and outputs ([`crate::repair`]).
+//! Not here: pairing of calls and outputs ([`crate::repair()`]).
 
 mod choice;
 mod content;

@@ -10,7 +10,7 @@
 //!
 //! Thoughts are written only if they are this provider's: format `openai-responses-v1` or none.
 //!
-//! Not here: that a thought needs the item it led to, and calls their outputs ([`crate::repair`]).
+//! Not here: that a thought needs the item it led to, and calls their outputs ([`crate::repair()`]).
 
 mod choice;
 mod envelope;

@@ -7,7 +7,9 @@ use contexture_ir::{Extension, FunctionCallOutput, Item, Message, Output, Status
 
 use super::rules::Unanswered;
 use super::{Issue, IssueKind, NO_RESULT, RepairRules, RepairedItem, late_message};
+use crate::carry::START;
 use crate::entry::{Side, side};
+use crate::format::Format;
 
 /// Calls that are no function's, and whose outputs the host owes under the type `<call>_output`.
 const EXTENSION_CALLS: [&str; 5] = [
@@ -318,6 +320,14 @@ impl Fates {
     }
 }
 
+/// Whether Chat writes the item as a new message, which may not stand between calls and outputs.
+fn begins_message(item: &Item) -> bool {
+    let wire = item
+        .extra()
+        .map(|extra| extra.wire(Format::OpenAiChat.as_str()));
+    wire.is_some_and(|wire| wire.get(START).is_some())
+}
+
 fn unfinished(status: Option<Status>) -> bool {
     status.is_some_and(|status| status != Status::Completed)
 }
@@ -369,6 +379,9 @@ impl<'a> Line<'_, 'a> {
                 self.lead(false);
             }
             return;
+        }
+        if own_side == Some(Side::Model) && !self.waiting.is_empty() && begins_message(item) {
+            self.answer();
         }
         let paired = self.fates.partner(index);
         match (half(item), paired) {

@@ -415,6 +415,66 @@ fn faults(repaired: &Repaired<'_>, rules: &RepairRules, format: Format) -> Vec<S
     faults
 }
 
+/// What OpenAI refuses in an array of messages.
+fn refused(messages: &[serde_json::Value]) -> Option<String> {
+    let mut owed: Vec<String> = Vec::new();
+    for message in messages {
+        match message["tool_call_id"].as_str() {
+            Some(id) => match owed.iter().position(|owed| owed == id) {
+                Some(at) => drop(owed.remove(at)),
+                None => return Some(format!("output {id} without a call before it")),
+            },
+            None if !owed.is_empty() => {
+                return Some(format!("calls {owed:?} without outputs behind them"));
+            }
+            None => {}
+        }
+        for call in message["tool_calls"].as_array().into_iter().flatten() {
+            owed.push(call["id"].as_str().unwrap().to_owned());
+        }
+    }
+    (!owed.is_empty()).then(|| format!("calls {owed:?} without outputs"))
+}
+
+fn chat_messages(repaired: &Repaired<'_>) -> Vec<serde_json::Value> {
+    let entries = repaired.entries();
+    let dialect = Dialect::of(Format::OpenAiChat);
+    let chunks: Vec<String> = runs(&entries)
+        .iter()
+        .map(|run| lower_run(&dialect, run).json)
+        .filter(|json| !json.is_empty())
+        .collect();
+    serde_json::from_str(&format!("[{}]", chunks.join(","))).unwrap()
+}
+
+#[test]
+fn outputs_stand_behind_the_message_of_their_calls() {
+    let text = r#"[{"role":"user","content":"u"},
+        {"role":"assistant","content":null,"tool_calls":[{"id":"1","type":"function","function":{"name":"f","arguments":"{}"}}]},
+        {"role":"assistant","content":"too early"},
+        {"role":"tool","tool_call_id":"1","content":"x"}]"#;
+    let lifted = lift(Format::OpenAiChat, text).unwrap();
+    let refs: Vec<&Item> = lifted.transcript.items.iter().collect();
+    let repaired = repair(&refs, &RepairRules::for_format(Format::OpenAiChat));
+    assert_eq!(
+        repaired
+            .issues
+            .iter()
+            .map(|issue| issue.kind)
+            .collect::<Vec<_>>(),
+        [MisplacedOutput]
+    );
+    let messages = chat_messages(&repaired);
+    assert_eq!(refused(&messages), None);
+    assert_eq!(
+        messages
+            .iter()
+            .map(|message| message["role"].as_str().unwrap())
+            .collect::<Vec<_>>(),
+        ["user", "assistant", "tool", "assistant"]
+    );
+}
+
 #[test]
 fn recorded_histories_need_little() {
     for format in Format::PROVIDERS {
@@ -475,6 +535,10 @@ proptest! {
         let repaired = repair(&refs, &rules);
         let faults = faults(&repaired, &rules, format);
         prop_assert!(faults.is_empty(), "{words:?}: {faults:?}");
+        if format == Format::OpenAiChat {
+            let messages = chat_messages(&repaired);
+            prop_assert_eq!(refused(&messages), None, "{:?}", words);
+        }
         let clean = repaired.issues.is_empty();
         let once = repaired.into_items();
         prop_assert!(!clean || once == history, "changed without an issue: {words:?}");
