@@ -28,6 +28,8 @@ pub(crate) struct Ledger<'a> {
     pub(crate) front: &'a Front<'a>,
     pub(crate) slots: &'a [Slot<'a>],
     pub(crate) placed: &'a [Placed],
+    /// What each contribution would take whole.
+    pub(crate) natural: &'a [u64],
     pub(crate) cut: &'a Cut,
     pub(crate) frame: &'a Frame,
     pub(crate) envelope: &'a Envelope,
@@ -47,6 +49,8 @@ impl Ledger<'_> {
                 } => renderer.render(fragments).into_iter().collect(),
                 Content::Instructions(_) | Content::Items(_) => Vec::new(),
             })
+            // White space alone is not said to every provider.
+            .filter(|text| !text.trim().is_empty())
             .collect()
     }
 }
@@ -241,10 +245,14 @@ impl Rows<'_> {
     }
 
     fn contributions(&mut self, ledger: &Ledger<'_>, bands: fn(Band) -> bool) {
-        for (slot, placed) in ledger.slots.iter().zip(ledger.placed) {
+        let all = ledger.slots.iter().zip(ledger.placed).zip(ledger.natural);
+        for ((slot, placed), natural) in all {
             if bands(slot.band) {
                 let segment = self.contribution(slot, placed);
-                self.push(segment);
+                self.push(Segment {
+                    omitted_tokens: natural.saturating_sub(segment.tokens),
+                    ..segment
+                });
             }
         }
     }
@@ -261,7 +269,7 @@ impl Rows<'_> {
             let why = if contribution.pinned {
                 "pinned"
             } else {
-                "instructions without a maximum are required"
+                "instructions are never cut"
             };
             (Verdict::Required, why.to_owned())
         } else if placed.units == all {
@@ -282,6 +290,10 @@ impl Rows<'_> {
 
     fn history(&mut self, ledger: &Ledger<'_>) {
         let (history, cut) = (&ledger.front.history, ledger.cut);
+        let task = history.task.as_ref();
+        for single in &cut.singles {
+            self.single(single, history.role_of(single));
+        }
         if cut.round > 0 {
             let (omitted, rounds) = (trimmed(ledger), 0..cut.round);
             self.push(Segment {
@@ -289,16 +301,12 @@ impl Rows<'_> {
                 omitted_tokens: trimmed_tokens(ledger).high,
                 verdict: Verdict::Trimmed,
                 rule: format!(
-                    "{} older than the newest rounds that fit, low water {} %",
+                    "{} older than what fits, low water {} %",
                     counted(omitted.len(), "item"),
                     ledger.input.request.trim.low_water
                 ),
                 ..self.blank("history", "rounds", Tokens::ZERO)
             });
-        }
-        let task = history.task.as_ref();
-        for single in &cut.singles {
-            self.single(single, history.role_of(single));
         }
         let apart = task.filter(|task| task.round >= cut.round);
         if let Some(task) = apart {
@@ -312,7 +320,11 @@ impl Rows<'_> {
 
     fn single(&mut self, single: &Single, name: &str) {
         self.push(Segment {
-            label: if name == "opening" { String::new() } else { "user".to_owned() },
+            label: if name == "opening" {
+                String::new()
+            } else {
+                "user".to_owned()
+            },
             items: usize::from(single.source.is_some()),
             verdict: Verdict::Required,
             rule: match name {

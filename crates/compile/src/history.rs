@@ -138,9 +138,8 @@ impl<'a> History<'a> {
 
     /// Which of the kept messages an entry is.
     pub(crate) fn role_of(&self, single: &Single) -> &'static str {
-        let is = |other: &Option<Single>| {
-            other.as_ref().map(|other| other.entry) == Some(single.entry)
-        };
+        let is =
+            |other: &Option<Single>| other.as_ref().map(|other| other.entry) == Some(single.entry);
         match () {
             () if is(&self.opening) => "opening",
             () if is(&self.task) => "task",

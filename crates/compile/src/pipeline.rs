@@ -73,6 +73,7 @@ pub fn compile(input: &CompileInput<'_>, scratch: &mut Scratch) -> Result<Compil
 
     let target = format!("{}/{}/{limit}", request.dialect.format, request.model);
     let latched = Cut::latched(input, &target, &front.history, &press, scratch);
+    let natural: Vec<u64> = whole.iter().map(|placed| placed.text.high).collect();
     let (placed, cut) = budget(
         &Budgeting {
             request,
@@ -111,6 +112,7 @@ pub fn compile(input: &CompileInput<'_>, scratch: &mut Scratch) -> Result<Compil
         front: &front,
         slots: &slots,
         placed: &placed,
+        natural: &natural,
         cut: &cut,
         frame: &frame,
         envelope: &envelope,

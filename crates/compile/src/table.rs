@@ -1,6 +1,6 @@
 //! The report as a table for people: plain text, no colours.
 
-use crate::report::{Report, Segment};
+use crate::report::{Report, Segment, Verdict};
 
 /// How wide the table may be, in characters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,19 +38,17 @@ pub fn render_table(report: &Report, width: Width) -> String {
 }
 
 fn row(band: &str, segment: &Segment) -> [String; 5] {
-    let name = if band == segment.source {
+    let plain = segment.source == segment.band || segment.label.starts_with("round");
+    let name = if plain {
         segment.label.clone()
     } else {
         join(&segment.source, "  ", &segment.label)
     };
-    let verdict = match (segment.verdict.is_sent(), segment.omitted_tokens) {
-        (false, 1..) => format!(
-            "{}: {} ({} tokens)",
-            segment.verdict.as_str(),
-            segment.rule,
-            grouped(segment.omitted_tokens)
-        ),
-        _ => format!("{}: {}", segment.verdict.as_str(), segment.rule),
+    let word = segment.verdict.as_str();
+    let verdict = match (segment.verdict, segment.omitted_tokens) {
+        (Verdict::Kept, _) => word.to_owned(),
+        (_, 0) => format!("{word}: {}", segment.rule),
+        (_, omitted) => format!("{word}, {} tokens: {}", grouped(omitted), segment.rule),
     };
     [
         band.to_owned(),

@@ -7,8 +7,10 @@
     reason = "tests"
 )]
 
+mod budgets;
 mod growth;
 mod hostile;
 mod law;
 mod material;
 mod real_sessions;
+mod table;

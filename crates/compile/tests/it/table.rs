@@ -1,0 +1,122 @@
+//! The front and the table people read.
+
+use contexture_catalogue::{Catalogue, CatalogueError};
+use contexture_compile::{
+    CompileError, Compiler, Contribution, Target, TrimPolicy, Width, render_table,
+};
+use contexture_ir::Item;
+use contexture_wire::Format;
+
+use crate::material::{assistant, call, output, user};
+
+fn items() -> Vec<Item> {
+    let mut items = vec![user("Fix the failing test in the date module.")];
+    for at in 0..12 {
+        let id = format!("c{at}");
+        items.push(assistant(&format!("Step {at}: let me look.")));
+        items.push(call(&id, "{\"path\":\"src/date.rs\"}"));
+        items.push(output(
+            &id,
+            &"fn parse(text: &str) -> Option<Date> { None }\n".repeat(12),
+        ));
+    }
+    items.push(assistant("Which calendar do you mean?"));
+    items.push(user("The Gregorian one."));
+    items
+}
+
+fn target() -> Target {
+    Target::openai_chat("gpt-4o")
+        .window(1_800)
+        .reserve(300)
+        .trim(TrimPolicy { low_water: 100 })
+}
+
+#[test]
+fn the_table_says_what_was_sent_and_why() {
+    let compiler = Compiler::new(Catalogue::builtin())
+        .with(Contribution::system(
+            "instructions",
+            "You are a careful engineer.",
+        ))
+        .with(Contribution::tail("state", "<state>2 files open</state>"));
+    let compiled = compiler.compile(&items(), &target()).unwrap();
+    let table = render_table(&compiled.report, Width::default());
+    let fingerprint = &compiled.report.payload.fingerprint;
+    assert_eq!(fingerprint.len(), 32);
+    let expected = include_str!("../fixtures/table.txt");
+    assert_eq!(
+        table.replace(fingerprint, "<fingerprint>"),
+        expected,
+        "\n{table}"
+    );
+    for line in render_table(&compiled.report, Width(40)).lines() {
+        assert!(line.chars().count() <= 40, "{line}");
+    }
+}
+
+#[test]
+fn the_report_is_data_with_stable_names() {
+    let compiled = Compiler::new(Catalogue::builtin())
+        .compile(&items(), &target())
+        .unwrap();
+    let report = serde_json::to_value(&compiled.report).unwrap();
+    let names: Vec<&String> = report.as_object().unwrap().keys().collect();
+    let expected = [
+        "version", "target", "segments", "totals", "omitted", "repairs", "losses", "epoch",
+        "payload",
+    ];
+    assert_eq!(names, expected);
+    let segment = report["segments"][0].as_object().unwrap();
+    let names: Vec<&String> = segment.keys().collect();
+    let expected = [
+        "band",
+        "source",
+        "label",
+        "items",
+        "tokens",
+        "low",
+        "omitted_tokens",
+        "share",
+        "verdict",
+        "rule",
+    ];
+    assert_eq!(names, expected);
+    assert_eq!(report["epoch"]["reason"], "first");
+    assert_eq!(report["omitted"][0]["why"], "trimmed");
+}
+
+#[test]
+fn models_come_from_the_catalogue() {
+    let compiler = Compiler::new(Catalogue::builtin());
+    for (format, model) in [
+        (Format::OpenAiChat, "gpt-4o"),
+        (Format::OpenAiResponses, "gpt-4o"),
+        (Format::Anthropic, "claude-opus-4-8"),
+        (Format::Gemini, "gemini-2.5-pro"),
+    ] {
+        let compiled = compiler
+            .compile(&items(), &Target::new(format, model))
+            .unwrap();
+        let target = &compiled.report.target;
+        assert!(
+            target.reserve > 0 && target.reserve <= target.window / 8,
+            "{target:?}"
+        );
+        assert_eq!(
+            compiled.report.totals.exact,
+            target.encoding == "o200k_base"
+        );
+        assert!(compiled.report.omitted.is_empty());
+    }
+    let error = compiler
+        .compile(&items(), &Target::anthropic("claude-opus-48"))
+        .unwrap_err();
+    let CompileError::Catalogue(CatalogueError::UnknownModel { near, .. }) = error else {
+        panic!("{error}");
+    };
+    assert!(
+        near.iter().any(|name| name == "claude-opus-4-8"),
+        "{near:?}"
+    );
+}
