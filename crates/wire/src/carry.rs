@@ -66,6 +66,9 @@ const OPAQUE: [&str; 7] = [
     "data",
 ];
 
+/// Fields that hold answers beyond the first.
+const ALTERNATIVES: [&str; 2] = ["choices", "(candidates)"];
+
 /// Tells of every field of `extra` that `format` cannot say.
 pub(crate) fn tell_foreign(extra: &Extra, format: &str, path: &str, losses: &mut Losses) {
     tell_foreign_as(extra, format, path, LossKind::Field, losses);
@@ -86,10 +89,10 @@ pub(crate) fn tell_foreign_as(
         if !speaks(value) {
             return;
         }
-        let what = if OPAQUE.contains(&key) {
-            LossKind::Opaque
-        } else {
-            what
+        let what = match key {
+            key if OPAQUE.contains(&key) => LossKind::Opaque,
+            key if ALTERNATIVES.contains(&key) => LossKind::Alternative,
+            _ => what,
         };
         let place = if path.is_empty() {
             key.to_owned()

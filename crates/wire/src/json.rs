@@ -60,6 +60,13 @@ impl Object {
         self
     }
 
+    /// Counts the members of another piece of the same object as written, and one more.
+    pub(crate) fn beside(&mut self, other: &Self, key: &'static str) -> &mut Self {
+        self.keys.extend_from_slice(&other.keys);
+        self.keys.push(key);
+        self
+    }
+
     /// Whether no member was written.
     pub(crate) fn is_empty(&self) -> bool {
         self.text.len() == 1

@@ -26,6 +26,9 @@ pub(super) fn messages(array: &RawValue) -> Result<Vec<Item>, Error> {
 
 /// Reads the blocks of a response.
 pub(super) fn answer(content: &RawValue) -> Result<Vec<Item>, Error> {
+    if !content.get().starts_with('[') {
+        return Err(unexpected("an array of content blocks", content.get()));
+    }
     let mut reader = Reader::new(Role::Assistant);
     reader.content(content)?;
     reader.flush();

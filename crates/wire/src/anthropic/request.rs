@@ -22,7 +22,7 @@ pub(super) fn lift(mut fields: Fields<'_>) -> Result<Transcript, Error> {
         let message = read::system(system).map_err(|error| error.at("system"))?;
         transcript.instructions.push(message);
     }
-    if let Some(messages) = fields.take_present(&["messages"])? {
+    if let Some(messages) = fields.take(&["messages"])? {
         transcript.items = read::messages(messages).map_err(|error| error.at("messages"))?;
     }
     if fields
@@ -67,7 +67,7 @@ pub(super) fn envelope(request: &Transcript) -> Envelope {
         "tool_choice",
         choice::write(&request.options, tools.is_some(), &mut losses).as_deref(),
     );
-    after.carried(&kept);
+    after.beside(&before, "messages").carried(&kept);
     tell_foreign_as(&request.extra, FORMAT, "", LossKind::Option, &mut losses);
     let after = match after.members() {
         "" => "]}".to_owned(),

@@ -30,7 +30,7 @@ pub(super) fn lift(mut fields: Fields<'_>) -> Result<Transcript, Error> {
         hint(&mut kept, "~type", "absent");
     }
     fields.take(&["role"])?;
-    if let Some(content) = fields.take_present(&["content"])? {
+    if let Some(content) = fields.take(&["content"])? {
         transcript.items = read::answer(content).map_err(|error| error.at("content"))?;
     }
     if let Some(word) = fields.take_string(&["stop_reason"])? {
@@ -121,13 +121,20 @@ pub(super) fn lower(transcript: &Transcript) -> Lowered {
     tell_foreign_as(&transcript.extra, FORMAT, "", LossKind::Field, &mut losses);
 
     let mut object = Object::new();
-    let id = info.id.clone().unwrap_or_else(|| synthetic_id(&content));
-    object.string("id", &id);
+    object.string("id", &id(info, &content, &mut losses));
     if kept.get("~type").is_none() {
         object.string("type", "message");
     }
     object.string("role", "assistant");
-    object.string("model", transcript.model.as_deref().unwrap_or_default());
+    let model = transcript.model.as_deref().unwrap_or_else(|| {
+        losses.push(
+            "model",
+            LossKind::Value,
+            "the provider names a model; the source does not",
+        );
+        ""
+    });
+    object.string("model", model);
     object.raw("content", &content);
     match stop_reason(info, &kept, &transcript.items, &mut losses) {
         Some(word) => {
@@ -149,7 +156,15 @@ pub(super) fn lower(transcript: &Transcript) -> Lowered {
     }
 }
 
-fn synthetic_id(content: &str) -> String {
+fn id(info: &ResponseInfo, content: &str, losses: &mut Losses) -> String {
+    if let Some(id) = &info.id {
+        return id.clone();
+    }
+    losses.push(
+        "response.id",
+        LossKind::Value,
+        "the source has no id; one is made of the content",
+    );
     let hash = blake3::hash(content.as_bytes()).to_hex();
     format!("msg_{}", hash.get(..24).unwrap_or_default())
 }
@@ -182,6 +197,11 @@ fn stop_reason(
 
 fn usage_text(usage: Option<&Usage>, losses: &mut Losses) -> String {
     let Some(usage) = usage else {
+        losses.push(
+            "response.usage",
+            LossKind::Value,
+            "the source counts nothing; zeros are written",
+        );
         return "{\"input_tokens\":0,\"output_tokens\":0}".to_owned();
     };
     if usage
@@ -207,6 +227,13 @@ fn usage_text(usage: Option<&Usage>, losses: &mut Losses) -> String {
         .saturating_sub(read)
         .saturating_sub(written);
     let text = |count: Option<u64>| count.map(|count| count.to_string());
+    if usage.input_tokens.is_none() || usage.output_tokens.is_none() {
+        losses.push(
+            "response.usage",
+            LossKind::Value,
+            "what the source does not count is zero",
+        );
+    }
     object.raw("input_tokens", &input.to_string());
     object.maybe(
         "cache_creation_input_tokens",

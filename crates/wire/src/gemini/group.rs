@@ -57,13 +57,13 @@ impl Group {
         let mut object = Object::new();
         match (self.role.as_deref(), self.side) {
             (Some("absent"), _) => {}
-            (Some("function"), Side::User) => {
-                object.string("role", "function");
+            (Some(role), _) => {
+                object.string("role", role);
             }
-            (_, Side::User) => {
+            (None, Side::User) => {
                 object.string("role", "user");
             }
-            (_, Side::Model) => {
+            (None, Side::Model) => {
                 object.string("role", "model");
             }
         }

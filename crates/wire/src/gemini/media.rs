@@ -11,7 +11,7 @@ use crate::json::Object;
 use crate::loss::{LossKind, Losses};
 use crate::media::DataUrl;
 
-/// Reads `inlineData`; `None` if the media type cannot stand in a data URL.
+/// Reads `inlineData`; `None` if there is no data, or the media type cannot stand in a data URL.
 pub(super) fn inline(
     value: &RawValue,
     names: &mut Names,
@@ -19,7 +19,9 @@ pub(super) fn inline(
 ) -> Result<Option<Part>, Error> {
     let mut fields = Fields::parse(value.get())?;
     let media_type = names.take_string(&mut fields, "mimeType")?;
-    let data = names.take_string(&mut fields, "data")?.unwrap_or_default();
+    let Some(data) = names.take_string(&mut fields, "data")? else {
+        return Ok(None);
+    };
     let name = names.take_string(&mut fields, "displayName")?;
     if media_type.is_none() {
         hint(wire, "~mimeType", "absent");
@@ -50,40 +52,40 @@ pub(super) fn inline(
     }))
 }
 
-/// Reads `fileData`.
+/// Reads `fileData`; `None` if there is no address.
 pub(super) fn by_address(
     value: &RawValue,
     names: &mut Names,
     wire: &mut Extra,
-) -> Result<Part, Error> {
+) -> Result<Option<Part>, Error> {
     let mut fields = Fields::parse(value.get())?;
     let media_type = names.take_string(&mut fields, "mimeType")?;
-    let url = names.take_string(&mut fields, "fileUri")?;
+    let Some(url) = names.take_string(&mut fields, "fileUri")? else {
+        return Ok(None);
+    };
     let name = names.take_string(&mut fields, "displayName")?;
     if media_type.is_none() {
         hint(wire, "~mimeType", "absent");
     }
     nest(wire, "fileData", fields)?;
-    Ok(
-        if media_type
-            .as_deref()
-            .is_some_and(|kind| kind.starts_with("image/"))
-        {
-            let part = ImagePart {
-                image_url: url,
-                media_type,
-                ..ImagePart::default()
-            };
-            named_image(part, name, wire)
-        } else {
-            Part::InputFile(FilePart {
-                file_url: url,
-                media_type,
-                filename: name,
-                ..FilePart::default()
-            })
-        },
-    )
+    let is_image = media_type
+        .as_deref()
+        .is_some_and(|kind| kind.starts_with("image/"));
+    Ok(Some(if is_image {
+        let part = ImagePart {
+            image_url: Some(url),
+            media_type,
+            ..ImagePart::default()
+        };
+        named_image(part, name, wire)
+    } else {
+        Part::InputFile(FilePart {
+            file_url: Some(url),
+            media_type,
+            filename: name,
+            ..FilePart::default()
+        })
+    }))
 }
 
 /// Keeps what is left of a nested object under its name.
@@ -239,8 +241,6 @@ fn write(medium: &Medium<'_>, wire: &Extra, path: &str, losses: &mut Losses) -> 
             "the file is stored at another provider",
         );
         return None;
-    } else if wire.get("fileData").is_some() || untyped {
-        "fileData"
     } else {
         losses.push(path, LossKind::Part, "neither bytes nor an address");
         return None;

@@ -46,8 +46,10 @@ pub(super) fn answer(content: &RawValue, ids: &mut Ids) -> Result<Vec<Item>, Err
     let mut items = Vec::new();
     let mut fields = Fields::parse(content.get())?;
     let mut reader = Reader::new(Role::Assistant, ids);
-    if fields.take(&["role"])?.is_none() {
-        hint(&mut reader.start, "~role", "absent");
+    match fields.take_string(&["role"])?.as_deref() {
+        Some("model") => {}
+        Some(other) => hint(&mut reader.start, "~role", other),
+        None => hint(&mut reader.start, "~role", "absent"),
     }
     reader.content(fields)?;
     reader.finish(&mut items);
@@ -169,7 +171,7 @@ impl<'i> Reader<'i> {
             (Some("inlineData" | "fileData"), Role::User | Role::Assistant) if !thought => {
                 match self.medium(fields)? {
                     Some(part) => self.parts.push(part),
-                    None => self.opaque("inlineData", part),
+                    None => self.opaque(kind.unwrap_or("part"), part),
                 }
             }
             (Some("functionCall"), Role::Assistant) => {
@@ -215,8 +217,7 @@ impl<'i> Reader<'i> {
         let part = if let Some(value) = names.take(&mut fields, "inlineData")? {
             media::inline(value, &mut names, &mut wire).map_err(|e| e.at("inlineData"))?
         } else if let Some(value) = names.take(&mut fields, "fileData")? {
-            let part = media::by_address(value, &mut names, &mut wire);
-            Some(part.map_err(|e| e.at("fileData"))?)
+            media::by_address(value, &mut names, &mut wire).map_err(|e| e.at("fileData"))?
         } else {
             None
         };
@@ -273,6 +274,12 @@ impl<'i> Reader<'i> {
             .take_present(&["response"])
             .map_err(at)?
             .map(Raw::from);
+        if let Some(other) = response
+            .as_ref()
+            .filter(|value| !value.get().starts_with('{'))
+        {
+            return Err(at(unexpected("an object", other.get()).at("response")));
+        }
         let parts = inner.take_present(&["parts"]).map_err(at)?;
         media::nest(&mut wire, "functionResponse", inner)?;
         names.note(&mut wire);

@@ -28,7 +28,7 @@ pub(super) fn lift(mut fields: Fields<'_>) -> Result<Transcript, Error> {
             transcript.instructions.push(message);
         }
     }
-    if let Some(contents) = fields.take_present(&["contents"])? {
+    if let Some(contents) = fields.take(&["contents"])? {
         transcript.items = read::contents(contents).map_err(|error| error.at("contents"))?;
     }
     if fields
@@ -84,7 +84,7 @@ pub(super) fn envelope(request: &Transcript) -> Envelope {
     if let Some(json) = config::write_generation(&request.options, &names, &kept, &mut losses) {
         after.renamed("generationConfig", &names.spell("generationConfig"), &json);
     }
-    after.carried(&kept);
+    after.beside(&before, "contents").carried(&kept);
     tell_foreign_as(&request.extra, FORMAT, "", LossKind::Option, &mut losses);
     let comma = if before.is_empty() { "" } else { "," };
     let after = match after.members() {

@@ -17,9 +17,9 @@ use crate::json::{Object, array};
 use crate::loss::{LossKind, Losses};
 
 /// Where the answer's own unknown fields are kept.
-const CANDIDATE: &str = "candidate";
+const CANDIDATE: &str = "(candidate)";
 /// Where further candidates are kept.
-const OTHERS: &str = "candidates";
+const OTHERS: &str = "(candidates)";
 
 pub(super) fn lift(mut fields: Fields<'_>) -> Result<Transcript, Error> {
     let mut names = Names::default();

@@ -283,13 +283,20 @@ impl Writer {
         let wire = item.extra.wire(FORMAT);
         let names = Names::of(&wire);
         let id = entry.call_id();
-        let name = hinted(&wire, "~name").filter(|name| !name.is_empty());
-        let name = name.as_deref().or(entry.function).unwrap_or_else(|| {
-            let why = "the call is not known, so neither is the function's name";
+        let own = hinted(&wire, "~name");
+        let name = own
+            .as_deref()
+            .filter(|name| !name.is_empty())
+            .or(entry.function);
+        if name.is_none() || own.as_deref() == Some("") {
+            let why = match name {
+                Some(_) => "the response had no name; the call's is written",
+                None => "the call is not known, so neither is the function's name",
+            };
             self.losses
                 .push(format!("{path}.name"), LossKind::Value, why);
-            "unknown"
-        });
+        }
+        let name = name.unwrap_or("unknown");
         let (response, parts) = self.response(item, &wire, path);
         let mut inner = Object::new();
         if wire.get("~id").is_none() {

@@ -5,7 +5,8 @@ use contexture_testdata as data;
 use contexture_wire::{Format, Kind, WireError, lift, lower};
 
 use crate::recorded::{
-    Tally, check_exact, check_translations, dialect, findings, name, validators, value,
+    Tally, check_answers, check_exact, check_translations, dialect, findings, name, validators,
+    value,
 };
 
 const FORMAT: Format = Format::Gemini;
@@ -98,6 +99,11 @@ fn recorded_requests_translate_into_valid_ones() {
 }
 
 #[test]
+fn answers_of_other_formats_are_valid_answers_here() {
+    check_answers(FORMAT, "gemini.GenerateContentResponse");
+}
+
+#[test]
 fn the_canonical_form_of_recorded_requests_is_valid() {
     // The schema knows camelCase only, so the hints that say otherwise are taken away first.
     let validators = validators(FORMAT);
@@ -107,7 +113,7 @@ fn the_canonical_form_of_recorded_requests_is_valid() {
         let mut transcript = lift(FORMAT, exchange.request.get()).unwrap().transcript;
         forget(&mut transcript);
         let lowered = lower(&dialect(FORMAT), Kind::Request, &transcript);
-        let findings = findings(&validators, &lowered.json);
+        let findings = findings(validators, &lowered.json);
         if !findings.is_empty() {
             invalid.push(format!("{}: {findings:?}", name(exchange)));
         }

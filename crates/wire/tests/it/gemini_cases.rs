@@ -24,10 +24,7 @@ fn check(items: Value, contents: Value, losses: &[(&str, LossKind)]) {
     assert_eq!(told, losses, "from {items}");
     if contents.as_array().is_some_and(|list| !list.is_empty()) {
         let request = json!({"contents": contents}).to_string();
-        assert_eq!(
-            findings(&validators(FORMAT), &request),
-            Vec::<String>::new()
-        );
+        assert_eq!(findings(validators(FORMAT), &request), Vec::<String>::new());
     }
 }
 
@@ -375,7 +372,7 @@ fn options_of_other_formats_are_fitted() {
         let lifted = lift(Format::Items, &document.to_string()).unwrap();
         let lowered = lower(&Dialect::of(FORMAT), Kind::Request, &lifted.transcript);
         assert_eq!(
-            findings(&validators(FORMAT), &lowered.json),
+            findings(validators(FORMAT), &lowered.json),
             Vec::<String>::new()
         );
         let mut request = value(&lowered.json);

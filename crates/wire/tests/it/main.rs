@@ -4,6 +4,7 @@
     clippy::unwrap_used,
     clippy::panic,
     clippy::print_stdout,
+    clippy::indexing_slicing,
     reason = "a failed unwrap is the failed test; counts are shown with --nocapture"
 )]
 
@@ -11,8 +12,10 @@ mod anthropic;
 mod anthropic_cases;
 mod gemini;
 mod gemini_cases;
+mod hostile;
 mod items;
 mod openai_chat;
+mod openai_hostile;
 mod openai_responses;
 mod recorded;
 mod repair;

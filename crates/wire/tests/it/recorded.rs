@@ -1,6 +1,7 @@
 //! What every provider's recordings are put to: exact round trips, valid translations.
 
 use std::collections::BTreeMap;
+use std::sync::OnceLock;
 
 use contexture_testdata::{self as data, Exchange, Validator};
 use contexture_wire::{Dialect, Format, Kind, Loss, Lowered, lift, lower};
@@ -49,15 +50,57 @@ pub(crate) fn findings(validators: &[Validator], json: &str) -> Vec<String> {
     findings
 }
 
-/// The schemas of a format's requests, one of which must hold.
-pub(crate) fn validators(format: Format) -> Vec<Validator> {
-    let mut all = vec![data::request_validator(format.as_str())];
-    if format == Format::Anthropic {
-        all.push(Validator::new(&data::schema(
-            "anthropic.messages.beta.request",
-        )));
+/// The schemas of a format's requests, one of which must hold; compiled once.
+pub(crate) fn validators(format: Format) -> &'static [Validator] {
+    static ALL: [OnceLock<Vec<Validator>>; 4] = [const { OnceLock::new() }; 4];
+    let place = Format::PROVIDERS
+        .iter()
+        .position(|provider| *provider == format)
+        .unwrap();
+    ALL[place].get_or_init(|| {
+        let mut all = vec![data::request_validator(format.as_str())];
+        if format == Format::Anthropic {
+            all.push(Validator::new(&data::schema(
+                "anthropic.messages.beta.request",
+            )));
+        }
+        all
+    })
+}
+
+/// Every recorded answer of another format, lowered to `target`, is valid there.
+pub(crate) fn check_answers(target: Format, schema: &str) {
+    let validator = Validator::new(&data::schema(schema));
+    for format in Format::PROVIDERS
+        .into_iter()
+        .filter(|format| *format != target)
+    {
+        let mut tally_ = Tally::new();
+        let mut count = 0;
+        for exchange in data::exchanges(format.as_str()) {
+            let Some(response) = exchange
+                .response
+                .as_deref()
+                .filter(|_| exchange.status == 200)
+            else {
+                continue;
+            };
+            let lifted = lift(format, response.get()).unwrap();
+            let lowered = lower(&Dialect::of(target), Kind::Response, &lifted.transcript);
+            tally(&lowered.losses, &mut tally_);
+            count += 1;
+            let payload = value(&lowered.json);
+            let findings = validator.findings(&payload);
+            assert!(
+                findings.is_empty(),
+                "{} to {target}: {findings:#?}\n{payload}",
+                name(&exchange)
+            );
+            // What was written is read again as an answer.
+            assert_eq!(lift(target, &lowered.json).unwrap().kind, Kind::Response);
+        }
+        println!("{format} to {target}: {count} answers, losses {tally_:?}");
     }
-    all
 }
 
 /// Lifts and lowers within a format.
@@ -103,7 +146,7 @@ pub(crate) fn check_translations(format: Format, target: Format) {
             .get_or_insert_with(|| "model".to_owned());
         let lowered = lower(&Dialect::of(target), Kind::Request, &lifted.transcript);
         tally(&lowered.losses, &mut tally_);
-        let findings = findings(&validators, &lowered.json);
+        let findings = findings(validators, &lowered.json);
         assert!(
             findings.is_empty(),
             "{} to {target}: {findings:#?}",

@@ -1,0 +1,292 @@
+//! Documents that nobody should send, and items that nobody should keep: no panic, nothing invalid.
+
+use std::sync::OnceLock;
+
+use contexture_ir::{
+    Compaction, FunctionCall, FunctionCallOutput, Item, Message, Output, Part, Reasoning, Role,
+    Transcript,
+};
+use contexture_testdata as data;
+use contexture_wire::{Dialect, Format, Kind, lift, lower};
+use proptest::prelude::*;
+use serde_json::{Value, json};
+
+use crate::recorded::{difference, findings, validators, value};
+
+/// The formats these tests speak for.
+const FORMATS: [Format; 2] = [Format::Anthropic, Format::Gemini];
+
+fn text() -> impl Strategy<Value = String> + Clone {
+    prop_oneof![
+        Just(String::new()),
+        Just(" \n".to_owned()),
+        Just("</system>".to_owned()),
+        "[a-z]{1,6}",
+        "\\PC{0,8}",
+    ]
+}
+
+fn part() -> impl Strategy<Value = Part> + Clone {
+    prop_oneof![
+        text().prop_map(Part::input_text),
+        text().prop_map(Part::output_text),
+        any::<u8>().prop_map(|pick| {
+            let raw = match pick % 8 {
+                0 => json!({"type": "input_image", "image_url": "data:image/png;base64,AA=="}),
+                1 => json!({"type": "input_image", "image_url": "https://e.org/a"}),
+                2 => json!({"type": "input_image"}),
+                3 => json!({"type": "input_file", "file_data": "data:application/pdf;base64,AA=="}),
+                4 => json!({"type": "input_file", "file_data": "data:text/plain;base64,????"}),
+                5 => json!({"type": "input_file", "file_id": "file-x", "filename": ""}),
+                6 => json!({"type": "refusal", "refusal": "no"}),
+                _ => json!({"type": "strange:part", "x": [1]}),
+            };
+            Part::parse(&raw.to_string()).unwrap()
+        }),
+    ]
+}
+
+fn item() -> impl Strategy<Value = Item> {
+    let role = prop_oneof![
+        Just(Role::User),
+        Just(Role::Assistant),
+        Just(Role::System),
+        Just(Role::Developer)
+    ];
+    let id = prop_oneof![Just("a".to_owned()), Just("b|c".to_owned()), text()];
+    let arguments = prop_oneof![Just("{}".to_owned()), Just("{\"a\":{}}".to_owned()), text()];
+    let parts = prop::collection::vec(part(), 0..3);
+    let format = prop_oneof![
+        Just(None),
+        Just(Some("anthropic-claude-v1".to_owned())),
+        Just(Some("google-gemini-v1".to_owned())),
+        Just(Some("openai-responses-v1".to_owned()))
+    ];
+    prop_oneof![
+        (role, parts.clone()).prop_map(|(role, parts)| Message::new(role, parts).into()),
+        (id.clone(), arguments).prop_map(|(id, args)| FunctionCall::new(id, "f", args).into()),
+        (id.clone(), text(), any::<Option<bool>>()).prop_map(|(id, text, is_error)| {
+            let mut item = FunctionCallOutput::new(id, Output::Text(text));
+            item.is_error = is_error;
+            item.into()
+        }),
+        (id, parts.clone()).prop_map(|(id, parts)| FunctionCallOutput::new(
+            id,
+            Output::Parts(parts)
+        )
+        .into()),
+        (
+            format.clone(),
+            prop::option::of(text()),
+            prop::option::of(text()),
+            text()
+        )
+            .prop_map(|(format, signature, encrypted_content, text)| {
+                Reasoning {
+                    content: Some(vec![Part::ReasoningText(contexture_ir::TextPart::new(
+                        text,
+                    ))]),
+                    signature,
+                    encrypted_content,
+                    format,
+                    ..Reasoning::default()
+                }
+                .into()
+            }),
+        (format, text(), prop::option::of(text())).prop_map(|(format, text, encrypted_content)| {
+            Compaction {
+                summary: vec![Part::SummaryText(contexture_ir::TextPart::new(text))],
+                encrypted_content,
+                format,
+                ..Compaction::default()
+            }
+            .into()
+        }),
+        any::<u8>().prop_map(|pick| {
+            let raw = match pick % 4 {
+                0 => json!({"type": "ctx:state"}),
+                1 => json!({"type": "item_reference", "id": "x"}),
+                2 => json!({"type": "anthropic:server_tool_use", "block":
+                    {"type": "server_tool_use", "id": "s", "name": "web_search", "input": {}}}),
+                _ => json!({"type": "gemini:executableCode", "block":
+                    {"executableCode": {"code": "1", "language": "PYTHON"}}}),
+            };
+            Item::parse(&raw.to_string()).unwrap()
+        }),
+    ]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 100, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn any_items_lower_to_something_valid(items in prop::collection::vec(item(), 0..12), mid in any::<bool>()) {
+        for format in FORMATS {
+            let dialect = Dialect { mid_system: mid, ..Dialect::of(format) };
+            let transcript = Transcript {
+                model: Some("m".to_owned()),
+                items: items.clone(),
+                ..Transcript::default()
+            };
+            let lowered = lower(&dialect, Kind::Request, &transcript);
+            let payload = value(&lowered.json);
+            let list = &payload[if format == Format::Anthropic { "messages" } else { "contents" }];
+            // An empty list is the compiler's to refuse; the schemas demand one element.
+            if list.as_array().is_some_and(|list| !list.is_empty()) {
+                prop_assert_eq!(findings(validators(format), &lowered.json), Vec::<String>::new());
+            }
+            let body = if format == Format::Anthropic { "content" } else { "parts" };
+            prop_assert!(list.as_array().unwrap().iter().all(|message| message[body] != json!([])));
+            // What was written is read again, and then nothing more is lost.
+            let again = lift(format, &lowered.json).unwrap();
+            let twice = lower(&dialect, Kind::Request, &again.transcript);
+            if again.transcript.items.iter().all(|item| item.role().is_none_or(|role| !role.is_instruction())) {
+                prop_assert_eq!(value(&twice.json), payload);
+                prop_assert_eq!(twice.losses, Vec::new());
+            }
+            let answer = lower(&dialect, Kind::Response, &transcript);
+            prop_assert!(lift(format, &answer.json).is_ok(), "{}", answer.json);
+        }
+    }
+
+    #[test]
+    fn mangled_documents_never_panic(pick in any::<prop::sample::Index>(), at in any::<prop::sample::Index>(), junk in 0..8usize) {
+        for format in FORMATS {
+            let documents = documents(format);
+            let mut document = documents[pick.index(documents.len())].clone();
+            let mut places = count(&document);
+            places = at.index(places.max(1));
+            let values = [json!(null), json!(3), json!("x"), json!([]), json!({}), json!([[]]),
+                json!({"type": "text", "text": "t"}), json!(true)];
+            replace(&mut document, &mut places, &values[junk]);
+            let text = document.to_string();
+            for other in FORMATS {
+                if let Ok(lifted) = lift(other, &text) {
+                    for target in FORMATS {
+                        let lowered = lower(&Dialect::of(target), lifted.kind, &lifted.transcript);
+                        let read: Result<Value, _> = serde_json::from_str(&lowered.json);
+                        prop_assert!(read.is_ok(), "{}", lowered.json);
+                        if target == other && lowered.losses.is_empty() {
+                            let read = read.unwrap();
+                            let place = difference(&document, &read, "$");
+                            prop_assert!(read == document, "{place}\n{document}");
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Small recorded documents to mangle.
+fn documents(format: Format) -> &'static [Value] {
+    static ALL: [OnceLock<Vec<Value>>; 2] = [const { OnceLock::new() }; 2];
+    let place = FORMATS.iter().position(|own| *own == format).unwrap();
+    ALL[place].get_or_init(|| small(format))
+}
+
+fn small(format: Format) -> Vec<Value> {
+    let mut all = Vec::new();
+    for exchange in data::exchanges(format.as_str()) {
+        for text in [Some(&exchange.request), exchange.response.as_ref()]
+            .into_iter()
+            .flatten()
+        {
+            if text.get().len() < 4000 {
+                all.push(value(text.get()));
+            }
+        }
+    }
+    all
+}
+
+fn count(value: &Value) -> usize {
+    1 + match value {
+        Value::Array(list) => list.iter().map(count).sum(),
+        Value::Object(map) => map.values().map(count).sum(),
+        _ => 0,
+    }
+}
+
+/// Replaces the value at a place counted in preorder.
+fn replace(value: &mut Value, place: &mut usize, with: &Value) {
+    if *place == 0 {
+        *value = with.clone();
+        *place = usize::MAX;
+        return;
+    }
+    *place = place.saturating_sub(1);
+    match value {
+        Value::Array(list) => list.iter_mut().for_each(|value| step(value, place, with)),
+        Value::Object(map) => map.values_mut().for_each(|value| step(value, place, with)),
+        _ => {}
+    }
+}
+
+fn step(value: &mut Value, place: &mut usize, with: &Value) {
+    if *place != usize::MAX {
+        replace(value, place, with);
+    }
+}
+
+#[test]
+fn depth_is_survived() {
+    let deep =
+        |open: &str, close: &str| format!("{}1{}", open.repeat(100_000), close.repeat(100_000));
+    let values = [deep("[", "]"), deep("{\"a\":", "}")];
+    for inner in values {
+        let anthropic = format!(
+            r#"{{"messages":[{{"role":"assistant","content":[{{"type":"tool_use","id":"a","name":"f","input":{{"x":{inner}}}}},
+            {{"type":"new","x":{inner}}}]}},{{"role":"user","content":"x","more":{inner}}}],
+            "thinking":{inner},"output_config":{inner},"tools":[{{"name":"f","input_schema":{inner}}}]}}"#
+        );
+        let gemini = format!(
+            r#"{{"contents":[{{"role":"model","parts":[{{"functionCall":{{"name":"f","args":{{"x":{inner}}}}}}},{{"new":{inner}}}]}},
+            {{"parts":[{{"functionResponse":{{"name":"f","response":{{"x":{inner}}}}}}}],"more":{inner}}}],
+            "tools":[{{"functionDeclarations":[{{"name":"f","parameters":{{"x":{inner}}}}}]}}],
+            "generationConfig":{{"thinkingConfig":{{"x":{inner}}},"responseMimeType":"application/json","responseSchema":{inner}}}}}"#
+        );
+        for (format, text) in [(Format::Anthropic, anthropic), (Format::Gemini, gemini)] {
+            let lifted = lift(format, &text).unwrap();
+            for target in FORMATS {
+                let lowered = lower(&Dialect::of(target), Kind::Request, &lifted.transcript);
+                assert!(lowered.json.len() > 100_000);
+            }
+        }
+    }
+}
+
+#[test]
+fn work_grows_with_the_document_only() {
+    // Twice the document must not take four times the time; measured in bytes written, which a
+    // quadratic writer would show, and by the test's own patience.
+    for size in [20_000, 40_000] {
+        let mut items = Vec::new();
+        for index in 0..size {
+            items.push(Item::from(FunctionCall::new(
+                format!("c{index}"),
+                "f",
+                "{}",
+            )));
+        }
+        for index in 0..size {
+            let output = Output::Text("x".to_owned());
+            items.push(Message::text(Role::System, "s").into());
+            items.push(FunctionCallOutput::new(format!("c{index}"), output).into());
+        }
+        let transcript = Transcript {
+            items,
+            ..Transcript::default()
+        };
+        for format in FORMATS {
+            let dialect = Dialect {
+                mid_system: true,
+                ..Dialect::of(format)
+            };
+            let lowered = lower(&dialect, Kind::Messages, &transcript);
+            assert!(lowered.json.len() < size * 400, "{}", lowered.json.len());
+            let lifted = lift(format, &lowered.json).unwrap();
+            assert!(lifted.transcript.items.len() >= size * 2);
+        }
+    }
+}
