@@ -10,12 +10,12 @@ use contexture_store::{
 use rusqlite::Connection;
 
 use crate::blob;
-use crate::branch::{self, BranchRow, Tip};
-use crate::conversation::{Conv, take};
+use crate::branch::{self, BranchRow};
+use crate::conv::{Conv, take};
 use crate::event;
 use crate::fault::Fault;
 use crate::node_row::{self, Slot, small};
-use crate::path::{Position, insert_segment, on_path};
+use crate::path::{Position, Tip, insert_segment, on_path};
 use crate::state;
 
 /// Positions a branch's first segment gets, and the most that a later one gets. Each further

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use contexture_store::{BlobId, Error, Thing};
 use rusqlite::{Connection, OptionalExtension, params};
 
-use crate::conversation::Conv;
+use crate::conv::Conv;
 use crate::fault::Fault;
 
 /// Stores bytes, once.

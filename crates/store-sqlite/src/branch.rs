@@ -1,41 +1,18 @@
 //! Branches and checkpoints as rows.
 
 use contexture_ir::{BranchName, CheckpointName, NodeId};
-use contexture_store::rules::{self, Counters};
+use contexture_store::rules;
 use contexture_store::{
     Activation, Branch, BranchLabel, Checkpoint, Error, EventKind, Fence, NewBranch, RefChange,
     RefChanged, Refs, Thing,
 };
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
-use crate::conversation::{Conv, take};
+use crate::conv::{Conv, take};
 use crate::event;
 use crate::fault::{Fault, corrupt};
 use crate::node_row;
-use crate::path::{Position, key, keys};
-
-/// A place that nodes can follow: a head, a node, or the emptiness before the first.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Tip {
-    pub(crate) position: Position,
-    pub(crate) node: Option<NodeId>,
-    pub(crate) messages: u32,
-    pub(crate) turns: u32,
-    pub(crate) compacted: u32,
-    pub(crate) root_no: u32,
-}
-
-impl Tip {
-    /// The counters of the path up to here.
-    pub(crate) fn counters(&self) -> Counters {
-        Counters {
-            depth: u64::from(self.position.depth),
-            messages: u64::from(self.messages),
-            turns: u64::from(self.turns),
-            compacted: u64::from(self.compacted),
-        }
-    }
-}
+use crate::path::{Position, Tip, key, keys};
 
 /// A branch's row.
 #[derive(Clone, Debug)]

@@ -4,7 +4,7 @@ use contexture_ir::{BranchName, CheckpointName, NodeId};
 use contexture_store::{Event, EventKind, Fence};
 use rusqlite::{Connection, Row, params};
 
-use crate::conversation::Conv;
+use crate::conv::Conv;
 use crate::fault::Fault;
 use crate::path::{key, keys};
 

@@ -5,7 +5,7 @@ use contexture_store::{Entry, KeyScope, PutEntry, rules};
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
 use crate::blob::check;
-use crate::conversation::Conv;
+use crate::conv::Conv;
 use crate::fault::{Fault, corrupt};
 
 /// A scope's columns; a conversation must exist.

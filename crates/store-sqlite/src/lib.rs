@@ -11,6 +11,8 @@
 mod append;
 mod blob;
 mod branch;
+mod connection;
+mod conv;
 mod conversation;
 mod event;
 mod fault;

@@ -9,10 +9,9 @@ use contexture_store::{
 };
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
-use crate::branch::Tip;
-use crate::conversation::Conv;
+use crate::conv::Conv;
 use crate::fault::Fault;
-use crate::path::{Position, Stretch, key, stretches};
+use crate::path::{Position, Stretch, Tip, key, stretches};
 
 /// The version of the items' shape, and the codec of their bytes: as they are.
 const ITEM_VERSION: u8 = 1;

@@ -3,6 +3,8 @@
 //! A path is found by walking segments, never nodes: from the end's segment to its parent, and so
 //! on. Parents have smaller numbers, so each walk ends.
 
+use contexture_ir::NodeId;
+use contexture_store::rules::Counters;
 use rusqlite::{Connection, OptionalExtension, params};
 
 use crate::fault::{Fault, corrupt};
@@ -12,6 +14,29 @@ use crate::fault::{Fault, corrupt};
 pub(crate) struct Position {
     pub(crate) segment: u32,
     pub(crate) depth: u32,
+}
+
+/// A place that nodes can follow: a head, a node, or the emptiness before the first.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Tip {
+    pub(crate) position: Position,
+    pub(crate) node: Option<NodeId>,
+    pub(crate) messages: u32,
+    pub(crate) turns: u32,
+    pub(crate) compacted: u32,
+    pub(crate) root_no: u32,
+}
+
+impl Tip {
+    /// The counters of the path up to here.
+    pub(crate) fn counters(&self) -> Counters {
+        Counters {
+            depth: u64::from(self.position.depth),
+            messages: u64::from(self.messages),
+            turns: u64::from(self.turns),
+            compacted: u64::from(self.compacted),
+        }
+    }
 }
 
 /// A stretch of a path: the nodes of these depths lie at consecutive keys.

@@ -78,7 +78,7 @@ fn lock(idle: &Mutex<Vec<Connection>>) -> std::sync::MutexGuard<'_, Vec<Connecti
 fn open(path: &Path) -> rusqlite::Result<Connection> {
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let conn = Connection::open_with_flags(path, flags)?;
-    crate::store::harden(&conn)?;
+    crate::connection::harden(&conn)?;
     conn.pragma_update(None, "cache_size", -16_384)?;
     conn.pragma_update(None, "query_only", true)?;
     Ok(conn)

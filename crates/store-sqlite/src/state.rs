@@ -9,7 +9,7 @@ use contexture_store::{BlobId, State, StateRequest, StateRoot, StateValues};
 use rusqlite::{Connection, OptionalExtension, params};
 
 use crate::blob;
-use crate::conversation::{Conv, take};
+use crate::conv::{Conv, take};
 use crate::fault::Fault;
 use crate::path::key;
 

@@ -12,11 +12,13 @@
     reason = "a behaviour that does not hold fails by panicking: that is what a test is"
 )]
 
+mod behaviour;
 mod behaviours;
 pub mod chat;
 pub mod model;
 mod run;
 
+pub use behaviour::{Behaviour, Level, Running};
 pub use behaviours::behaviours;
 pub use chat::Chat;
-pub use run::{Behaviour, Level, Running, run_all};
+pub use run::run_all;

@@ -1,13 +1,12 @@
 //! Appending: the one way in which a tree grows.
 
-use std::fmt;
 use std::sync::Arc;
 
 use contexture_ir::{BranchName, NodeId};
 
 use crate::blob::BlobId;
 use crate::node::NewItem;
-use crate::refs::Activation;
+use crate::refs::{Fence, NewBranch};
 use crate::state::StatePatch;
 
 /// Items to be appended, and where. See [`Store::append`](crate::Store::append).
@@ -65,27 +64,6 @@ pub enum AppendAt {
     New(NewBranch),
 }
 
-/// A branch to be made.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct NewBranch {
-    /// The node it starts at; `None`: an empty branch.
-    pub base: Option<NodeId>,
-    /// What it is called.
-    pub label: BranchLabel,
-    /// Whether it becomes the active branch.
-    pub activate: Activation,
-}
-
-/// What a new branch is called.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum BranchLabel {
-    /// This; [`Error::AlreadyExists`](crate::Error::AlreadyExists) if it is taken.
-    Named(BranchName),
-    /// A free name made from that of the branch it leaves; see
-    /// [`rules::automatic_name`](crate::rules::automatic_name).
-    After(BranchName),
-}
-
 /// What to do when the head is not the expected one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum OnMoved {
@@ -95,16 +73,6 @@ pub enum OnMoved {
     /// Keep the items on a new, automatically named, inactive branch at the expected head. For late answers that
     /// cost money.
     Sibling,
-}
-
-/// A writer's claim on a branch: larger is newer. See [`RefChange::Claim`](crate::RefChange).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct Fence(pub u64);
-
-impl fmt::Display for Fence {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Display::fmt(&self.0, f)
-    }
 }
 
 /// Where items went.

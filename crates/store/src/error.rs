@@ -8,8 +8,8 @@ use std::path::PathBuf;
 
 use contexture_ir::{BranchName, ContentHash, ConversationId, NodeId};
 
-use crate::append::Fence;
-use crate::state::{Expect, StateKey};
+use crate::refs::Fence;
+use crate::state_key::{Expect, StateKey};
 
 /// Why a call to a store failed.
 #[derive(Debug, thiserror::Error)]

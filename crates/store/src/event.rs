@@ -2,7 +2,7 @@
 
 use contexture_ir::{BranchName, CheckpointName, NodeId};
 
-use crate::append::Fence;
+use crate::refs::Fence;
 
 /// One change, recorded in the transaction that made it.
 #[derive(Clone, Debug, PartialEq, Eq)]

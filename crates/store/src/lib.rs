@@ -25,10 +25,11 @@ mod read;
 mod refs;
 pub mod rules;
 mod state;
+mod state_key;
 mod store;
 
 pub use ancestor::{Divergence, divergence};
-pub use append::{AppendAt, AppendRequest, Appended, BranchLabel, Fence, NewBranch, OnMoved};
+pub use append::{AppendAt, AppendRequest, Appended, OnMoved};
 pub use blob::BlobId;
 pub use conversation::{
     Conversation, ConversationPage, ConversationUpdate, Cursor, ListConversations, Metadata,
@@ -42,9 +43,11 @@ pub use limits::Limits;
 pub use memory::MemoryStore;
 pub use node::{NewItem, Node, NodeKind};
 pub use read::{At, NodeQuery, Page, ReadRequest, Span};
-pub use refs::{Activation, Branch, Checkpoint, RefChange, RefChanged, Refs};
-pub use state::{
-    Expect, State, StateChange, StateEntry, StateKey, StateOp, StatePatch, StateRequest, StateRoot,
-    StateValues,
+pub use refs::{
+    Activation, Branch, BranchLabel, Checkpoint, Fence, NewBranch, RefChange, RefChanged, Refs,
 };
+pub use state::{
+    State, StateChange, StateEntry, StateOp, StatePatch, StateRequest, StateRoot, StateValues,
+};
+pub use state_key::{Expect, StateKey};
 pub use store::{Capabilities, Store};

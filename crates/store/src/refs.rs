@@ -1,8 +1,8 @@
 //! Names that point into the tree.
 
-use contexture_ir::{BranchName, CheckpointName, NodeId};
+use std::fmt;
 
-use crate::append::{Fence, NewBranch};
+use contexture_ir::{BranchName, CheckpointName, NodeId};
 
 /// A named pointer that moves with each append.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -59,6 +59,37 @@ impl Refs {
     pub fn active(&self) -> Option<&Branch> {
         self.branches.iter().find(|branch| branch.active)
     }
+}
+
+/// A writer's claim on a branch: larger is newer. See [`RefChange::Claim`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Fence(pub u64);
+
+impl fmt::Display for Fence {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(&self.0, f)
+    }
+}
+
+/// A branch to be made.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NewBranch {
+    /// The node it starts at; `None`: an empty branch.
+    pub base: Option<NodeId>,
+    /// What it is called.
+    pub label: BranchLabel,
+    /// Whether it becomes the active branch.
+    pub activate: Activation,
+}
+
+/// What a new branch is called.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum BranchLabel {
+    /// This; [`Error::AlreadyExists`](crate::Error::AlreadyExists) if it is taken.
+    Named(BranchName),
+    /// A free name made from that of the branch it leaves; see
+    /// [`rules::automatic_name`](crate::rules::automatic_name).
+    After(BranchName),
 }
 
 /// Whether a new branch becomes the active one.

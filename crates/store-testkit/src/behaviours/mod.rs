@@ -13,7 +13,7 @@ mod reading;
 mod replaying;
 mod states;
 
-use crate::run::{Behaviour, Level};
+use crate::behaviour::{Behaviour, Level};
 
 /// Lists behaviours of one module, named after their functions.
 macro_rules! table {
@@ -29,109 +29,111 @@ macro_rules! table {
 /// Every behaviour, in an order that puts the simple ones first.
 #[must_use]
 pub fn behaviours() -> &'static [Behaviour] {
-    table! {
-        Base conversations:
-            a_new_one_has_an_empty_active_main
-            an_id_is_taken_once
-            ids_belong_to_owners
-            lists_show_the_latest_first_in_pages
-            lists_can_be_of_one_resource
-            metadata_is_replaced_merged_and_removed
-            metadata_values_are_kept_as_written
-            titles_come_and_go
-            an_update_may_insist_on_a_version
-            an_append_makes_it_recent
-            deletion_takes_everything
-            a_deleted_id_starts_afresh;
-        Base appending:
-            at_the_tip
-            at_the_head
-            a_moved_head_is_refused_and_nothing_stored
-            a_moved_head_may_open_a_sibling
-            a_sibling_of_the_beginning
-            on_a_new_branch_at_a_node
-            on_a_new_empty_branch
-            a_new_branch_without_items
-            a_new_branch_may_become_active
-            a_taken_branch_name_is_refused
-            an_unknown_branch_is_refused
-            an_unknown_base_is_refused
-            nothing_to_append_is_refused
-            outputs_answer_calls_on_their_path
-            copies_name_their_source
-            every_field_comes_back;
-        Base replaying:
-            the_same_append_again
-            after_the_head_has_moved
-            of_a_new_branch
-            of_a_sibling
-            other_bytes_are_a_conflict
-            a_part_is_a_conflict
-            another_order_is_a_conflict
-            an_id_twice_is_a_conflict
-            ids_belong_to_conversations;
-        Base fences:
-            a_stale_writer_is_refused_and_learns_it
-            a_stale_writer_cannot_open_a_sibling
-            a_claim_is_of_one_branch
-            writers_without_a_claim_may_write
-            a_repetition_is_no_new_write
-            a_new_branch_has_no_writer;
-        Base branching:
-            automatic_names_follow_the_formula
-            asides_count_on
-            rewinds_in_a_row_nest
-            names_never_outgrow_their_rule
-            both_sides_of_a_fork_grow
-            a_fork_at_a_fork
-            alternating_growth_reads_back
-            deletion_frees_the_name_only
-            the_active_branch_stays
-            unknown_names_are_not_found
-            checkpoints_are_set_moved_and_deleted;
-        Base reading:
-            parts_and_pages
-            a_path_is_constant
-            single_nodes
-            prefixes
-            messages
-            counters_count_messages_and_turns
-            hidden_nodes_are_not_counted
-            compactions_are_remembered
-            paths_part_where_they_forked
-            the_graph_has_each_node_once;
-        Base bytes:
-            are_kept_as_they_are
-            hostile_text_changes_nothing
-            large_items
-            large_blobs_and_values;
-        Base limits:
-            every_limit_has_a_name;
-        Base states:
-            rewind_with_the_head
-            patches_can_start_late
-            conditions_are_checked_against_the_current_head
-            removal_and_no_change
-            parts_can_be_read
-            patches_that_contradict_themselves
-            long_histories_stay_readable;
-        Base beside:
-            blobs_are_kept_once
-            blobs_come_with_appends
-            entries_are_versioned
-            entries_keep_to_their_scope
-            a_conversations_entries_go_with_it
-            events_tell_everything_in_order
-            failures_leave_no_event;
-        Base concurrency:
-            of_many_heads_one_wins
-            of_many_tips_all_succeed
-            rewinds_all_get_names
-            a_dropped_append_is_whole_or_nothing
-            readers_see_prefixes
-            a_late_append_to_a_deleted_conversation;
-        Ownership owners:
-            nobody_learns_of_a_strangers_conversation
-            equal_bytes_of_two_owners_have_other_ids;
-    }
+    TABLE
 }
+
+static TABLE: &[Behaviour] = table! {
+    Base conversations:
+        a_new_one_has_an_empty_active_main
+        an_id_is_taken_once
+        ids_belong_to_owners
+        lists_show_the_latest_first_in_pages
+        lists_can_be_of_one_resource
+        metadata_is_replaced_merged_and_removed
+        metadata_values_are_kept_as_written
+        titles_come_and_go
+        an_update_may_insist_on_a_version
+        an_append_makes_it_recent
+        deletion_takes_everything
+        a_deleted_id_starts_afresh;
+    Base appending:
+        at_the_tip
+        at_the_head
+        a_moved_head_is_refused_and_nothing_stored
+        a_moved_head_may_open_a_sibling
+        a_sibling_of_the_beginning
+        on_a_new_branch_at_a_node
+        on_a_new_empty_branch
+        a_new_branch_without_items
+        a_new_branch_may_become_active
+        a_taken_branch_name_is_refused
+        an_unknown_branch_is_refused
+        an_unknown_base_is_refused
+        nothing_to_append_is_refused
+        outputs_answer_calls_on_their_path
+        copies_name_their_source
+        every_field_comes_back;
+    Base replaying:
+        the_same_append_again
+        after_the_head_has_moved
+        of_a_new_branch
+        of_a_sibling
+        other_bytes_are_a_conflict
+        a_part_is_a_conflict
+        another_order_is_a_conflict
+        an_id_twice_is_a_conflict
+        ids_belong_to_conversations;
+    Base fences:
+        a_stale_writer_is_refused_and_learns_it
+        a_stale_writer_cannot_open_a_sibling
+        a_claim_is_of_one_branch
+        writers_without_a_claim_may_write
+        a_repetition_is_no_new_write
+        a_new_branch_has_no_writer;
+    Base branching:
+        automatic_names_follow_the_formula
+        asides_count_on
+        rewinds_in_a_row_nest
+        names_never_outgrow_their_rule
+        both_sides_of_a_fork_grow
+        a_fork_at_a_fork
+        alternating_growth_reads_back
+        deletion_frees_the_name_only
+        the_active_branch_stays
+        unknown_names_are_not_found
+        checkpoints_are_set_moved_and_deleted;
+    Base reading:
+        parts_and_pages
+        a_path_is_constant
+        single_nodes
+        prefixes
+        messages
+        counters_count_messages_and_turns
+        hidden_nodes_are_not_counted
+        compactions_are_remembered
+        paths_part_where_they_forked
+        the_graph_has_each_node_once;
+    Base bytes:
+        are_kept_as_they_are
+        hostile_text_changes_nothing
+        large_items
+        large_blobs_and_values;
+    Base limits:
+        every_limit_has_a_name;
+    Base states:
+        rewind_with_the_head
+        patches_can_start_late
+        conditions_are_checked_against_the_current_head
+        removal_and_no_change
+        parts_can_be_read
+        patches_that_contradict_themselves
+        long_histories_stay_readable;
+    Base beside:
+        blobs_are_kept_once
+        blobs_come_with_appends
+        entries_are_versioned
+        entries_keep_to_their_scope
+        a_conversations_entries_go_with_it
+        events_tell_everything_in_order
+        failures_leave_no_event;
+    Base concurrency:
+        of_many_heads_one_wins
+        of_many_tips_all_succeed
+        rewinds_all_get_names
+        a_dropped_append_is_whole_or_nothing
+        readers_see_prefixes
+        a_late_append_to_a_deleted_conversation;
+    Ownership owners:
+        nobody_learns_of_a_strangers_conversation
+        equal_bytes_of_two_owners_have_other_ids;
+};

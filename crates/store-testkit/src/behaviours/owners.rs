@@ -5,8 +5,8 @@ use std::sync::Arc;
 use contexture_ir::{BranchName, CheckpointName, MessageId, Owner};
 use contexture_store::{
     Activation, At, BlobId, BranchLabel, ConversationUpdate, Error, Expected, KeyScope,
-    ListConversations, MetadataChange, NodeQuery, OnMoved, PutEntry, ReadRequest, RefChange,
-    StateRequest, Store, Thing, TitleChange,
+    ListConversations, MetadataChange, NewBranch, NodeQuery, OnMoved, PutEntry, ReadRequest,
+    RefChange, StateRequest, Store, Thing, TitleChange,
 };
 use contexture_store::{AppendAt, AppendRequest};
 
@@ -75,17 +75,7 @@ pub(super) async fn everything_is_not_found(chat: &Chat) {
         refused!("nodes", store.nodes(owner, id, query));
     }
     refused!("refs", store.refs(owner, id));
-    for change in [
-        RefChange::CreateBranch(new),
-        RefChange::Activate(BranchName::main()),
-        RefChange::DeleteBranch(BranchName::main()),
-        RefChange::Claim(BranchName::main()),
-        RefChange::SetCheckpoint {
-            name: checkpoint.clone(),
-            node: node("a"),
-        },
-        RefChange::DeleteCheckpoint(checkpoint),
-    ] {
+    for change in changes(new, checkpoint) {
         refused!("change_ref", store.change_ref(owner, id, change, NOW));
     }
     refused!("put_blob", store.put_blob(owner, id, Arc::from(*b"blob")));
@@ -119,6 +109,21 @@ pub(super) async fn everything_is_not_found(chat: &Chat) {
             format!("conversation {:?} not found", id.as_str())
         );
     }
+}
+
+/// One change of each kind.
+fn changes(new: NewBranch, checkpoint: CheckpointName) -> [RefChange; 6] {
+    [
+        RefChange::CreateBranch(new),
+        RefChange::Activate(BranchName::main()),
+        RefChange::DeleteBranch(BranchName::main()),
+        RefChange::Claim(BranchName::main()),
+        RefChange::SetCheckpoint {
+            name: checkpoint.clone(),
+            node: node("a"),
+        },
+        RefChange::DeleteCheckpoint(checkpoint),
+    ]
 }
 
 /// A conversation in which everything that [`everything_is_not_found`] asks for exists.

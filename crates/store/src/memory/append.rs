@@ -6,12 +6,14 @@ use std::sync::Arc;
 use contexture_ir::{Audience, BranchName, ContentHash, MessageId, NodeId, Owner};
 
 use super::tree::{Placed, Tree};
-use crate::append::{AppendAt, AppendRequest, Appended, NewBranch};
+use crate::append::{AppendAt, AppendRequest, Appended};
+
 use crate::blob::BlobId;
 use crate::error::{Error, Thing};
 use crate::event::EventKind;
 use crate::limits::Limits;
 use crate::node::{NewItem, Node};
+use crate::refs::NewBranch;
 use crate::rules::{self, BranchFacts, Counters, Landing, Merged, Stored};
 
 /// Where the items go, once that is decided.

@@ -5,7 +5,6 @@ use std::sync::Arc;
 
 use contexture_ir::{BranchName, CheckpointName, ContentHash, MessageId, NodeId, Owner};
 
-use crate::append::{BranchLabel, Fence, NewBranch};
 use crate::blob::BlobId;
 use crate::conversation::{Conversation, ConversationUpdate, NewConversation, TitleChange};
 use crate::error::{Error, Thing};
@@ -13,7 +12,9 @@ use crate::event::{Event, EventKind};
 use crate::limits::Limits;
 use crate::node::Node;
 use crate::read::{At, NodeQuery, Page, ReadRequest};
-use crate::refs::{Activation, Branch, Checkpoint, RefChange, RefChanged, Refs};
+use crate::refs::{
+    Activation, Branch, BranchLabel, Checkpoint, Fence, NewBranch, RefChange, RefChanged, Refs,
+};
 use crate::rules::{self, Counters};
 use crate::state::{State, StateRequest, StateRoot, StateValues};
 

@@ -2,9 +2,9 @@
 
 use contexture_ir::NodeId;
 
-use crate::append::{AppendAt, AppendRequest, BranchLabel, Fence, NewBranch, OnMoved};
+use crate::append::{AppendAt, AppendRequest, OnMoved};
 use crate::error::{Error, Thing};
-use crate::refs::Activation;
+use crate::refs::{Activation, BranchLabel, Fence, NewBranch};
 
 /// What must be known of the branch an append names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -6,7 +6,8 @@ use contexture_ir::ContentHash;
 
 use crate::error::Error;
 use crate::limits::Limits;
-use crate::state::{Expect, StateEntry, StateKey, StateOp, StatePatch, StateRoot};
+use crate::state::{StateEntry, StateOp, StatePatch, StateRoot};
+use crate::state_key::{Expect, StateKey};
 
 /// What a patch makes of a root.
 #[derive(Clone, Debug, PartialEq, Eq)]

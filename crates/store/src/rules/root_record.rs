@@ -9,7 +9,8 @@
 
 use contexture_ir::ContentHash;
 
-use crate::state::{StateEntry, StateKey, StateRoot};
+use crate::state::{StateEntry, StateRoot};
+use crate::state_key::StateKey;
 
 /// A root as it is stored.
 #[derive(Clone, Debug, PartialEq, Eq)]

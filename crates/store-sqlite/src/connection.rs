@@ -1,0 +1,79 @@
+//! Connections and what holds for them.
+
+use std::path::Path;
+use std::time::Duration;
+
+use contexture_store::{Error, StorageFault};
+use rusqlite::config::DbConfig;
+use rusqlite::{Connection, OpenFlags};
+
+use crate::fault::from_sqlite;
+use crate::migrate::migrate;
+use crate::options::{SqliteOptions, Synchronous};
+
+/// Bytes of a database page: large enough for a few items, small enough that an append of one
+/// item writes little.
+const PAGE_BYTES: u32 = 8192;
+
+/// How long opening waits before it asks again.
+const PAUSE: Duration = Duration::from_millis(5);
+
+/// Opens or makes a database, ready for writing.
+pub(crate) fn connect(path: &Path, options: &SqliteOptions) -> Result<Connection, Error> {
+    let sql = |error| from_sqlite(error, path);
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE
+        | OpenFlags::SQLITE_OPEN_CREATE
+        | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let mut conn = Connection::open_with_flags(path, flags).map_err(sql)?;
+    conn.busy_timeout(options.busy_timeout).map_err(sql)?;
+    // The page size holds only for a database that does not exist yet.
+    conn.pragma_update(None, "page_size", PAGE_BYTES)
+        .map_err(sql)?;
+    harden(&conn).map_err(sql)?;
+    if conn.is_readonly(rusqlite::MAIN_DB).map_err(sql)? {
+        return Err(Error::Storage {
+            path: path.to_owned(),
+            fault: StorageFault::ReadOnly,
+            source: None,
+        });
+    }
+    // Some locks are refused at once whatever the timeout, the change to WAL among them.
+    let mut patience = options.busy_timeout;
+    loop {
+        let ready = migrate(&mut conn, path)
+            .and_then(|()| configure(&conn, options).map_err(|error| from_sqlite(error, path)));
+        match ready {
+            Err(Error::Busy { .. }) if !patience.is_zero() => {
+                std::thread::sleep(PAUSE);
+                patience = patience.saturating_sub(PAUSE);
+            }
+            ready => return ready.map(|()| conn),
+        }
+    }
+}
+
+fn configure(conn: &Connection, options: &SqliteOptions) -> rusqlite::Result<()> {
+    conn.pragma_update_and_check(None, "journal_mode", "wal", |_| Ok(()))?;
+    let synchronous = match options.synchronous {
+        Synchronous::Full => "full",
+        Synchronous::Normal => "normal",
+    };
+    conn.pragma_update(None, "synchronous", synchronous)?;
+    conn.pragma_update(None, "foreign_keys", true)?;
+    // Deleted conversations are to be gone, not merely unreachable.
+    conn.pragma_update_and_check(None, "secure_delete", true, |_| Ok(()))?;
+    conn.pragma_update(None, "cache_size", -16_384)?;
+    if let Some(bytes) = options.max_bytes {
+        let pages = (bytes / u64::from(PAGE_BYTES)).clamp(1, u64::from(u32::MAX - 1));
+        conn.pragma_update_and_check(None, "max_page_count", pages as i64, |_| Ok(()))?;
+    }
+    Ok(())
+}
+
+/// What holds for every connection: a damaged or hostile file must not make SQLite misbehave.
+pub(crate) fn harden(conn: &Connection) -> rusqlite::Result<()> {
+    conn.set_prepared_statement_cache_capacity(128);
+    conn.set_db_config(DbConfig::SQLITE_DBCONFIG_DEFENSIVE, true)?;
+    conn.pragma_update(None, "trusted_schema", false)?;
+    conn.pragma_update(None, "cell_size_check", true)
+}
