@@ -15,6 +15,7 @@ use crate::count::Tokens;
 use crate::history::History;
 use crate::passes::lower::{Piece, Press};
 use crate::passes::repair::{Entry, repair};
+use crate::passes::select::adapt;
 use crate::refusal::Refusal;
 use crate::report::Repair;
 use crate::request::CompileRequest;
@@ -238,14 +239,19 @@ fn body<'a>(slot: &Slot<'a>, units: usize) -> Result<Body<'a>, Refusal> {
 }
 
 fn pieces(items: &[Item], press: &Press<'_>, scratch: &mut Scratch) -> Placed {
+    let format = press.dialect().format;
+    let items: Vec<Cow<'_, Item>> = items
+        .iter()
+        .map(|item| adapt(item, format).map_or(Cow::Borrowed(item), Cow::Owned))
+        .collect();
     let hashed: Vec<(&Item, ContentHash)> = items
         .iter()
-        .map(|item| (item, ContentHash::of(item.to_json().as_bytes())))
+        .map(|item| (&**item, ContentHash::of(item.to_json().as_bytes())))
         .collect();
     let rules = RepairRules {
         user_first: false,
         user_last: false,
-        ..RepairRules::for_format(press.dialect().format)
+        ..RepairRules::for_format(format)
     };
     let repaired = repair(&hashed, &rules);
     let entries: Vec<Entry<'_>> = repaired

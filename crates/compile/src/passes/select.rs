@@ -48,25 +48,25 @@ pub(crate) fn select(path: &[PathItem], format: Format) -> Selected {
             continue;
         }
         selected.visible.push(index);
-        if let Item::Compaction(compaction) = &*entry.item
-            && format != Format::Anthropic
-            && side(&entry.item) == Some(Side::Model)
-        {
-            selected
-                .adapted
-                .insert(index, said_to_the_model(compaction));
+        if let Some(item) = adapt(&entry.item, format) {
+            let hash = ContentHash::of(item.to_json().as_bytes());
+            selected.adapted.insert(index, (item, hash));
         }
     }
     selected
 }
 
-/// A compaction that its own provider writes into the model's turn is, for every other, said to the
-/// model; there it must not stand inside a step.
-fn said_to_the_model(compaction: &Compaction) -> (Item, ContentHash) {
-    let item = Item::from(Compaction {
-        format: None,
-        ..compaction.clone()
-    });
-    let hash = ContentHash::of(item.to_json().as_bytes());
-    (item, hash)
+/// The item as the target must see it, where that differs: a compaction that its own provider writes
+/// into the model's turn is, for every other, said to the model; it must not stand inside a step.
+pub(crate) fn adapt(item: &Item, format: Format) -> Option<Item> {
+    let Item::Compaction(compaction) = item else {
+        return None;
+    };
+    let foreign = format != Format::Anthropic && side(item) == Some(Side::Model);
+    foreign.then(|| {
+        Item::from(Compaction {
+            format: None,
+            ..compaction.clone()
+        })
+    })
 }
