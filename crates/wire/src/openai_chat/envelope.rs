@@ -9,7 +9,8 @@ use contexture_ir::{
 use serde_json::Number;
 use serde_json::value::RawValue;
 
-use super::message::{LEGACY, Reader};
+use super::call::LEGACY;
+use super::message::Reader;
 use super::{NAME, choice, run};
 use crate::carry::{hint, hinted, keep, tell_foreign_as};
 use crate::chunk::{Dialect, Envelope};

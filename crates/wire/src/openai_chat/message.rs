@@ -3,29 +3,24 @@
 //! System and developer messages that lead become instructions. Everything of a message that is not
 //! one of its items stays on its anchor: the item that says something, else its first call.
 
-use std::collections::{BTreeMap, BTreeSet};
-
 use contexture_ir::{
-    Error, Extension, Extra, Fields, FunctionCall, FunctionCallOutput, Item, Message, Output, Part,
-    Raw, Reasoning, Role, TextPart, Transcript, quote,
+    Error, Extra, Fields, FunctionCallOutput, Item, Message, Output, Part, Reasoning, Role,
+    TextPart, Transcript,
 };
 use serde_json::value::RawValue;
 
 use super::NAME;
-use super::content::{self, SLUG, extension, wired};
+use super::call::{Calls, LEGACY, custom_output, is_empty_array};
+use super::content::{self, wired};
+use super::open::Open;
 use crate::carry::{START, hint, keep};
-use crate::json::Object;
 use crate::loss::{Loss, LossKind, Losses};
 use crate::openai::{prefixed, unexpected};
 
 /// The prefix of a message's own fields where its anchor is a call.
 pub(super) const MESSAGE: &str = "message.";
-/// The prefix of the fields inside a call's `function`.
-pub(super) const FUNCTION: &str = "function.";
 /// The prefix of a message's own fields that came in a response and are not sent back.
 pub(super) const ANSWER: &str = "answer.";
-/// The hint of calls and outputs of the older `function_call` shape.
-pub(super) const LEGACY: &str = "~legacy";
 /// The hint of a refusal's place: `field` or `part`.
 pub(super) const REFUSAL: &str = "~refusal";
 /// The hint of the field thoughts came in; empty if only `reasoning_details` came.
@@ -39,65 +34,23 @@ const ROLES: &str = "one of system, developer, user, assistant, tool, function";
 /// The word of [`content::CONTENT`] for an array in a response.
 pub(super) const LIST: &str = "list";
 
-/// What the model's message before consists of, as far as lowering would join the next one to it.
-#[derive(Clone, Copy, Default, PartialEq, Eq)]
-pub(super) enum Open {
-    /// No message of the model stands before.
-    #[default]
-    Nothing,
-    /// Only thoughts.
-    Thoughts,
-    /// Something is said.
-    Said,
-    /// There are calls.
-    Calls,
-}
-
-impl Open {
-    /// Whether an item joins the message rather than begins a new one.
-    pub(super) fn takes(self, item: &Item) -> bool {
-        !matches!(
-            (self, item),
-            (Self::Nothing, _) | (Self::Said, Item::Reasoning(_) | Item::Message(_))
-        )
-    }
-
-    /// The state once the item is in.
-    pub(super) fn with(self, item: &Item) -> Self {
-        match item {
-            _ if self == Self::Calls => Self::Calls,
-            Item::Reasoning(_) if self == Self::Nothing => Self::Thoughts,
-            Item::Reasoning(_) => self,
-            Item::Message(_) => Self::Said,
-            _ => Self::Calls,
-        }
-    }
-}
-
 /// Reads messages one after the other.
 #[derive(Default)]
 pub(super) struct Reader {
     transcript: Transcript,
     losses: Losses,
     open: Open,
-    /// Names by call id, to see whether an output's `name` says anything new.
-    names: BTreeMap<String, String>,
-    /// Ids of calls of custom tools, whose outputs are items of their own kind.
-    custom: BTreeSet<String>,
-    /// The id given to the last call of the older shape.
-    legacy: Option<String>,
+    calls: Calls,
+    /// Whether anything but instructions was read.
     begun: bool,
-    /// Whether a response is read, not a request.
-    answer: bool,
 }
 
 impl Reader {
     /// A reader of responses.
     pub(super) fn of_answer() -> Self {
-        Self {
-            answer: true,
-            ..Self::default()
-        }
+        let mut reader = Self::default();
+        reader.calls.answer = true;
+        reader
     }
 
     pub(super) fn read_all(&mut self, messages: &[&RawValue]) -> Result<(), Error> {
@@ -145,8 +98,7 @@ impl Reader {
         let thoughts = read_thoughts(&mut fields)?;
         let said = content::read(&mut fields, true)?;
         let mut hints = Extra::new();
-        let mut calls = self.calls(index, &mut fields)?;
-        calls.extend(self.legacy_call(index, &mut fields)?);
+        let mut calls = self.calls.read(index, &mut fields, &mut self.losses)?;
         let mut parts = Vec::new();
         read_refusal(&mut fields, &said.parts, &mut hints, &mut parts)?;
         read_spoken(&mut fields, &mut parts)?;
@@ -155,12 +107,12 @@ impl Reader {
         if !usual {
             said.keep_shape(&mut hints);
         }
-        if self.answer && said.is_array {
+        if self.calls.answer && said.is_array {
             hint(&mut hints, content::CONTENT, LIST);
         }
         let parts: Vec<Part> = said.parts.into_iter().chain(parts).collect();
         let mut own = keep(fields.rest());
-        if self.answer {
+        if self.calls.answer {
             own = prefixed(ANSWER, own).collect();
         }
         let speaks = !parts.is_empty()
@@ -209,134 +161,11 @@ impl Reader {
         self.open = Open::Nothing;
     }
 
-    fn calls(&mut self, index: usize, fields: &mut Fields<'_>) -> Result<Vec<Item>, Error> {
-        if fields
-            .get(&["tool_calls"])
-            .is_none_or(|v| v.get() == "null" || is_empty_array(v))
-        {
-            return Ok(Vec::new());
-        }
-        let calls: Vec<&RawValue> = fields
-            .take_as(&["tool_calls"], "an array of calls")?
-            .unwrap_or_default();
-        let read = |(at, call): (usize, &RawValue)| {
-            self.call(index, at, call.get())
-                .map_err(|error| error.at_index(at).at("tool_calls"))
-        };
-        calls.into_iter().enumerate().map(read).collect()
-    }
-
-    fn call(&mut self, index: usize, at: usize, text: &str) -> Result<Item, Error> {
-        let mut fields = Fields::parse(text)?;
-        let mut wire = Extra::new();
-        let kind = fields.take_string(&["type"])?;
-        let id = fields.take_string(&["id"])?;
-        let position = if self.answer {
-            fields.take_present(&["index"])?
-        } else {
-            None
-        };
-        match kind.as_deref() {
-            Some("function") => {}
-            None => hint(&mut wire, "~type", "absent"),
-            Some("custom") => return self.custom_call(index, at, id, fields),
-            Some(other) => {
-                return Ok(Item::Extension(Extension {
-                    kind: format!("{SLUG}{other}"),
-                    id: None,
-                    raw: extension(other, "call", text)?,
-                }));
-            }
-        }
-        if let Some(position) = position {
-            wire.set("~index", position.into());
-        }
-        let function = fields.take(&["function"])?.ok_or(Error::Missing {
-            path: String::new(),
-            field: "function",
-        })?;
-        let (name, arguments, rest) =
-            read_function(function.get(), &mut wire).map_err(|error| error.at("function"))?;
-        let call_id = id.unwrap_or_else(|| {
-            hint(&mut wire, "~id", "absent");
-            format!("call_{index}_{at}")
-        });
-        self.names.insert(call_id.clone(), name.clone());
-        wire.extend(prefixed(FUNCTION, rest).collect());
-        wire.extend(keep(fields.rest()));
-        Ok(Item::FunctionCall(FunctionCall {
-            extra: wired(wire),
-            ..FunctionCall::new(call_id, name, arguments)
-        }))
-    }
-
-    /// A call of a custom tool, in the shape Responses has for it.
-    fn custom_call(
-        &mut self,
-        index: usize,
-        at: usize,
-        id: Option<String>,
-        mut fields: Fields<'_>,
-    ) -> Result<Item, Error> {
-        let custom = fields.take(&["custom"])?.ok_or(Error::Missing {
-            path: String::new(),
-            field: "custom",
-        })?;
-        let read = |text| {
-            let mut inner = Fields::parse(text)?;
-            let name = inner.need_string(&["name"])?;
-            Ok((name, inner.need_string(&["input"])?, inner.is_empty()))
-        };
-        let (name, input, whole) = read(custom.get()).map_err(|error: Error| error.at("custom"))?;
-        if !whole || !fields.is_empty() {
-            let path = format!("messages[{index}].tool_calls[{at}]");
-            self.losses.push(
-                path,
-                LossKind::Field,
-                "unknown fields of a custom tool's call",
-            );
-        }
-        let call_id = id.unwrap_or_else(|| format!("call_{index}_{at}"));
-        let mut object = Object::new();
-        object
-            .string("type", "custom_tool_call")
-            .string("call_id", &call_id);
-        object.string("name", &name).string("input", &input);
-        self.custom.insert(call_id);
-        Ok(Item::Extension(Extension {
-            kind: "custom_tool_call".to_owned(),
-            id: None,
-            raw: Raw::parse(object.finish())?,
-        }))
-    }
-
-    fn legacy_call(
-        &mut self,
-        index: usize,
-        fields: &mut Fields<'_>,
-    ) -> Result<Option<Item>, Error> {
-        let Some(function) = fields.take_present(&["function_call"])? else {
-            return Ok(None);
-        };
-        let mut wire = Extra::new();
-        hint(&mut wire, LEGACY, "function_call");
-        let (name, arguments, rest) =
-            read_function(function.get(), &mut wire).map_err(|error| error.at("function_call"))?;
-        wire.extend(prefixed(FUNCTION, rest).collect());
-        let id = format!("call_{index}");
-        self.legacy = Some(id.clone());
-        self.names.insert(id.clone(), name.clone());
-        Ok(Some(Item::FunctionCall(FunctionCall {
-            extra: wired(wire),
-            ..FunctionCall::new(id, name, arguments)
-        })))
-    }
-
     fn tool(&mut self, mut fields: Fields<'_>) -> Result<(), Error> {
         let call_id = fields.need_string(&["tool_call_id"])?;
         let content = content::read(&mut fields, false)?;
         let mut wire = Extra::new();
-        let known = self.names.get(&call_id);
+        let known = self.calls.names.get(&call_id);
         let name = fields
             .get(&["name"])
             .and_then(|name| serde_json::from_str::<String>(name.get()).ok());
@@ -345,7 +174,7 @@ impl Reader {
             hint(&mut wire, "~name", &name);
         }
         wire.extend(keep(fields.rest()));
-        if self.custom.contains(&call_id) {
+        if self.calls.customs.contains(&call_id) {
             let item = custom_output(&call_id, &content.parts)?;
             let usual = matches!(content.shape, None | Some("empty"));
             if !usual || !wire.is_empty() {
@@ -379,6 +208,7 @@ impl Reader {
         }
         wire.extend(keep(fields.rest()));
         let call_id = self
+            .calls
             .legacy
             .take()
             .unwrap_or_else(|| format!("call_{index}"));
@@ -388,10 +218,6 @@ impl Reader {
         }));
         Ok(())
     }
-}
-
-fn is_empty_array(value: &RawValue) -> bool {
-    serde_json::from_str::<[(); 0]>(value.get()).is_ok()
 }
 
 fn read_message(role: Role, mut fields: Fields<'_>) -> Result<Message, Error> {
@@ -413,39 +239,6 @@ fn output_of(mut parts: Vec<Part>) -> Output {
         }
         _ => Output::Parts(parts),
     }
-}
-
-fn custom_output(call_id: &str, parts: &[Part]) -> Result<Item, Error> {
-    let texts: Vec<&str> = parts.iter().filter_map(Part::as_text).collect();
-    let mut object = Object::new();
-    object
-        .string("type", "custom_tool_call_output")
-        .string("call_id", call_id);
-    object.raw("output", &quote(&texts.join("\n")));
-    Ok(Item::Extension(Extension {
-        kind: "custom_tool_call_output".to_owned(),
-        id: None,
-        raw: Raw::parse(object.finish())?,
-    }))
-}
-
-/// Name and arguments; arguments that are not a string are kept as their text.
-fn read_function(text: &str, wire: &mut Extra) -> Result<(String, String, Extra), Error> {
-    let mut fields = Fields::parse(text)?;
-    let name = fields.need_string(&["name"])?;
-    let arguments = match fields.take_present(&["arguments"])? {
-        None => {
-            hint(wire, "~arguments", "absent");
-            String::new()
-        }
-        Some(value) if value.get().starts_with('"') => serde_json::from_str(value.get())
-            .map_err(|_| unexpected("a string", value.get()).at("arguments"))?,
-        Some(value) => {
-            hint(wire, "~arguments", "value");
-            value.get().to_owned()
-        }
-    };
-    Ok((name, arguments, fields.rest()))
 }
 
 fn read_thoughts(fields: &mut Fields<'_>) -> Result<Option<Reasoning>, Error> {
@@ -519,37 +312,4 @@ fn read_spoken(fields: &mut Fields<'_>, parts: &mut Vec<Part>) -> Result<(), Err
         parts.push(Part::OutputText(TextPart { text, extra }));
     }
     Ok(())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn messages_join_where_one_can_hold_them() {
-        let call = Item::FunctionCall(FunctionCall::new("c", "f", "{}"));
-        let said = Item::Message(Message::text(Role::Assistant, "a"));
-        let thought = Item::Reasoning(Reasoning::default());
-        let join = |items: &[&Item]| {
-            let mut open = Open::Nothing;
-            let mut joins = Vec::new();
-            for item in items {
-                joins.push(open.takes(item));
-                if !open.takes(item) {
-                    open = Open::Nothing;
-                }
-                open = open.with(item);
-            }
-            joins
-        };
-        assert_eq!(
-            join(&[&thought, &said, &call, &call]),
-            [false, true, true, true]
-        );
-        assert_eq!(
-            join(&[&said, &said, &call, &said]),
-            [false, false, true, true]
-        );
-        assert_eq!(join(&[&said, &thought, &said]), [false, false, true]);
-    }
 }

@@ -15,10 +15,13 @@
 //!
 //! Not here: pairing of calls and outputs ([`crate::repair()`]).
 
+mod call;
 mod choice;
 mod content;
 mod envelope;
 mod message;
+mod open;
+mod part;
 mod response;
 mod run;
 mod step;

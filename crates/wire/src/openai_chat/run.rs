@@ -5,8 +5,11 @@ use contexture_ir::{
     Reasoning, Role, Status, quote,
 };
 
-use super::content::{self, Native, SLUG};
-use super::message::{LEGACY, Open, THOUGHTS};
+use super::call::LEGACY;
+use super::content::{CONTENT, SLUG};
+use super::message::THOUGHTS;
+use super::open::Open;
+use super::part::{self, Native};
 use super::step::{Call, Place, Step};
 use super::{FORMAT, NAME};
 use crate::carry::{START, hinted, tell_foreign};
@@ -287,7 +290,7 @@ impl<'a> Writer<'_, 'a> {
                 .push(format!("{path}.is_error"), LossKind::Field, why);
         }
         let wire = output.extra.wire(NAME);
-        let shape = hinted(&wire, content::CONTENT);
+        let shape = hinted(&wire, CONTENT);
         let (natives, empty) = self.output_parts(entry.call_id(), output, &path);
         let mut object = Object::new();
         let legacy = hinted(&wire, LEGACY);
@@ -299,7 +302,7 @@ impl<'a> Writer<'_, 'a> {
         let none = quote(if empty { "" } else { ATTACHED });
         object.maybe(
             "content",
-            content::write(&natives, shape.as_deref(), &none).as_deref(),
+            part::write(&natives, shape.as_deref(), &none).as_deref(),
         );
         if let Some(name) = hinted(&wire, "~name") {
             object.string("name", &name);
@@ -327,7 +330,7 @@ impl<'a> Writer<'_, 'a> {
             let path = format!("{path}.output[{at}]");
             match part {
                 Part::InputImage(_) | Part::InputFile(_) => {
-                    if let Some(native) = content::write_media(part, &path, &mut self.losses) {
+                    if let Some(native) = part::write_media(part, &path, &mut self.losses) {
                         let why = "what is not text stands in a user message after the outputs";
                         self.losses.push(path, LossKind::Order, why);
                         aside.push(native.json);
@@ -366,9 +369,9 @@ fn write_readable(part: &Part, path: &str, losses: &mut Losses) -> Option<Native
         | Part::OutputText(part)
         | Part::Refusal(part)
         | Part::SummaryText(part)
-        | Part::ReasoningText(part) => content::write_text(part, path, losses),
-        Part::InputImage(_) | Part::InputFile(_) => content::write_media(part, path, losses),
-        Part::Extension(part) => content::write_extension(part, path, losses),
+        | Part::ReasoningText(part) => part::write_text(part, path, losses),
+        Part::InputImage(_) | Part::InputFile(_) => part::write_media(part, path, losses),
+        Part::Extension(part) => part::write_extension(part, path, losses),
     }
 }
 
@@ -382,7 +385,7 @@ fn write_message(
 ) -> Option<String> {
     tell_foreign(&message.extra, NAME, path, losses);
     let wire = message.extra.wire(NAME);
-    let shape = hinted(&wire, content::CONTENT);
+    let shape = hinted(&wire, CONTENT);
     let mut natives = Vec::new();
     for (at, part) in message.content.iter().enumerate() {
         let path = format!("{path}.content[{at}]");
@@ -404,7 +407,7 @@ fn write_message(
     object.string("role", role);
     object.maybe(
         "content",
-        content::write(&natives, shape.as_deref(), "\"\"").as_deref(),
+        part::write(&natives, shape.as_deref(), "\"\"").as_deref(),
     );
     object.carried(&wire);
     Some(object.finish())

@@ -7,8 +7,10 @@ use contexture_ir::{
 };
 
 use super::NAME;
-use super::content::{self, CONTENT, Native};
-use super::message::{ANSWER, DETAILS, FUNCTION, LEGACY, LIST, MESSAGE, REFUSAL, THOUGHTS};
+use super::call::{FUNCTION, LEGACY};
+use super::content::CONTENT;
+use super::message::{ANSWER, DETAILS, LIST, MESSAGE, REFUSAL, THOUGHTS};
+use super::part::{self, Native};
 use crate::carry::{hinted, native_key, tell_foreign};
 use crate::json::{Object, array};
 use crate::loss::{LossKind, Losses};
@@ -240,7 +242,7 @@ impl Words {
                     }
                     _ => {}
                 }
-                Some(content::write_refusal(part))
+                Some(part::write_refusal(part))
             }
             Part::InputImage(_) | Part::InputFile(_) => {
                 losses.push(
@@ -250,7 +252,7 @@ impl Words {
                 );
                 None
             }
-            Part::Extension(part) => content::write_extension(part, path, losses),
+            Part::Extension(part) => part::write_extension(part, path, losses),
             Part::OutputText(part) if part.extra.wire(NAME).get("audio").is_some() => {
                 self.audio = write_audio(part, place, path, losses);
                 return;
@@ -258,7 +260,7 @@ impl Words {
             Part::InputText(part)
             | Part::OutputText(part)
             | Part::SummaryText(part)
-            | Part::ReasoningText(part) => content::write_text(part, path, losses),
+            | Part::ReasoningText(part) => part::write_text(part, path, losses),
         };
         self.natives.extend(native);
     }
@@ -289,7 +291,7 @@ impl Words {
                 }
                 Some(quote(&joined))
             }
-            _ => content::write(&self.natives, shape, "null"),
+            _ => part::write(&self.natives, shape, "null"),
         }
     }
 }
