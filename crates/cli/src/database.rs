@@ -4,7 +4,8 @@ use std::env;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use contexture::{Conversation, Engine, Owner};
+use contexture::store::{Error as StoreError, ListConversations, Thing};
+use contexture::{Conversation, Engine, EngineError, Owner};
 
 use crate::exit::Exit;
 use crate::failure::{Failure, Outcome};
@@ -46,6 +47,9 @@ fn default_file() -> Outcome<PathBuf> {
             .hint("name a file: --db FILE or CONTEXTURE_DB")
         })
 }
+
+/// So many conversations are looked at for a name like the one given.
+const LOOKED_AT: usize = 500;
 
 /// Whether a database is made when there is none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -129,5 +133,42 @@ pub(crate) async fn conversation(
     if let Some(branch) = branch {
         builder = builder.branch(branch);
     }
-    Ok(builder.existing().await?)
+    match builder.existing().await {
+        Ok(chat) => Ok(chat),
+        Err(EngineError::Store(StoreError::NotFound {
+            what: Thing::Conversation,
+            name,
+        })) => {
+            let near = resembling(&engine, globals, &name).await?;
+            let failure = Failure::from(StoreError::NotFound {
+                what: Thing::Conversation,
+                name,
+            });
+            Err(if near.is_empty() {
+                failure
+            } else {
+                failure.hint(format!("did you mean {}?", near.join(", ")))
+            })
+        }
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Up to three conversations whose ids have the name in them.
+async fn resembling(engine: &Engine, globals: &Globals, name: &str) -> Outcome<Vec<String>> {
+    let list = ListConversations {
+        limit: Some(LOOKED_AT),
+        ..ListConversations::default()
+    };
+    let page = engine.conversations(&owner(globals)?, list).await?;
+    let name = name.to_lowercase();
+    let ids = page
+        .conversations
+        .iter()
+        .map(|conversation| conversation.id.as_str());
+    let near = ids.filter(|id| {
+        let id = id.to_lowercase();
+        id.contains(&name) || (id.len() > 3 && name.contains(&id))
+    });
+    Ok(near.take(3).map(str::to_owned).collect())
 }

@@ -271,7 +271,9 @@ impl From<SessionError> for Failure {
         match error {
             SessionError::Wire(error) => error.into(),
             SessionError::NotJson { source, .. } => not_json(&source),
-            SessionError::UnknownName { .. } => Self::usage(chain(&error)),
+            SessionError::UnknownName { .. } => {
+                Self::new(Exit::Usage, "unknown_format", chain(&error))
+            }
             SessionError::Unknown { .. } => {
                 Self::bad_input("unknown_format", chain(&error)).hint(every)
             }

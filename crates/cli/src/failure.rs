@@ -21,7 +21,7 @@ pub(crate) struct Failure {
     /// More of it, a line each, for people.
     pub(crate) notes: Vec<String>,
     /// The same for programs.
-    pub(crate) details: Option<Value>,
+    pub(crate) details: Option<Box<Value>>,
     /// What to do.
     pub(crate) hint: Option<String>,
 }
@@ -66,7 +66,7 @@ impl Failure {
 
     /// The same with details for programs.
     pub(crate) fn details(mut self, details: Value) -> Self {
-        self.details = Some(details);
+        self.details = Some(Box::new(details));
         self
     }
 
@@ -86,7 +86,7 @@ impl Failure {
         let mut error = json!({ "kind": self.kind, "message": self.message });
         if let Value::Object(fields) = &mut error {
             if let Some(details) = &self.details {
-                fields.insert("details".to_owned(), details.clone());
+                fields.insert("details".to_owned(), Value::clone(details));
             }
             if let Some(hint) = &self.hint {
                 fields.insert("hint".to_owned(), hint.as_str().into());

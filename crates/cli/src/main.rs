@@ -35,11 +35,14 @@ use crate::commands::{
     import, log, render, restore, rewind, show,
 };
 use crate::exit::Exit;
-use crate::failure::Outcome;
+use crate::failure::{Failure, Outcome};
 use crate::wait::for_it;
 
 fn main() -> ExitCode {
-    let line = CommandLine::parse();
+    let line = match CommandLine::try_parse() {
+        Ok(line) => line,
+        Err(error) => return refuse(&error),
+    };
     line.globals.color.apply();
     let exit = match run(&line) {
         Ok(exit) => exit,
@@ -51,6 +54,31 @@ fn main() -> ExitCode {
         }
     };
     exit.into()
+}
+
+/// Help and version, or what is wrong with the command line.
+fn refuse(error: &clap::Error) -> ExitCode {
+    let as_json = std::env::args_os().any(|argument| argument == "--json");
+    if !error.use_stderr() || !as_json {
+        // A closed pipe is all that can go wrong here.
+        let _ = error.print();
+        return if error.use_stderr() {
+            Exit::Usage
+        } else {
+            Exit::Done
+        }
+        .into();
+    }
+    let text = error.render().to_string();
+    let said = text.lines().take_while(|line| !line.starts_with("Usage:"));
+    let said: Vec<&str> = said
+        .map(str::trim)
+        .filter(|line| !line.is_empty())
+        .collect();
+    let message = said.join("; ");
+    let failure = Failure::usage(message.strip_prefix("error: ").unwrap_or(&message));
+    say::failure(&failure, true);
+    Exit::Usage.into()
 }
 
 fn run(line: &CommandLine) -> Outcome {

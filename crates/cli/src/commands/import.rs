@@ -67,6 +67,14 @@ struct Harvest {
     failed: Vec<Failure>,
 }
 
+/// The sessions of one file, to be stored.
+struct Batch<'a> {
+    source: &'a Source,
+    sessions: Vec<Arc<Session>>,
+    options: ImportOptions,
+    keep_going: bool,
+}
+
 /// Runs the command.
 ///
 /// # Errors
@@ -99,15 +107,13 @@ pub(crate) async fn run(arguments: &Arguments, globals: &Globals) -> Outcome {
             harvest.skipped.push(line);
         }
         progress.more(sessions.len());
-        store(
-            &engine,
+        let batch = Batch {
+            source: &source,
             sessions,
-            &options,
-            &mut harvest,
-            &progress,
-            arguments.keep_going,
-        )
-        .await?;
+            options,
+            keep_going: arguments.keep_going,
+        };
+        store(&engine, batch, &mut harvest, &progress).await?;
     }
     progress.done();
     report(&harvest, globals)?;
@@ -147,12 +153,16 @@ fn options(arguments: &Arguments, globals: &Globals, sessions: usize) -> Outcome
 /// Stores sessions, several at a time; the harvest has them in their own order.
 async fn store(
     engine: &Engine,
-    sessions: Vec<Arc<Session>>,
-    options: &ImportOptions,
+    batch: Batch<'_>,
     harvest: &mut Harvest,
     progress: &Progress,
-    keep_going: bool,
 ) -> Outcome<()> {
+    let Batch {
+        source,
+        sessions,
+        options,
+        keep_going,
+    } = batch;
     let mut waiting = sessions.into_iter().enumerate();
     let mut running = JoinSet::new();
     let mut done: Vec<(usize, Arc<Session>, Outcome<Imported>)> = Vec::new();
@@ -181,6 +191,7 @@ async fn store(
                 format!("an import ended early: {error}"),
             )
         })?;
+        let imported = imported.map_err(|failure: Failure| failure.of(source));
         stop |= imported.is_err() && !keep_going;
         done.push((index, session, imported));
         progress.step();

@@ -252,9 +252,12 @@ fn a_database_of_a_newer_version() {
     let place = Place::new();
     sample::support(&place);
     let file = place.database();
-    // Any SQLite can do this; the fields are those every version of ours reads first.
+    // What every version of ours reads first.
     let connection = rusqlite::Connection::open(&file).unwrap();
-    make_newer(&connection);
+    connection.pragma_update(None, "user_version", 99).unwrap();
+    connection
+        .execute_batch("UPDATE format SET min_reader = 99, min_writer = 99")
+        .unwrap();
     drop(connection);
     check(
         &place,
@@ -262,12 +265,6 @@ fn a_database_of_a_newer_version() {
         7,
         &["newer", "upgrade contexture"],
     );
-}
-
-fn make_newer(connection: &rusqlite::Connection) {
-    connection
-        .execute_batch("UPDATE format SET min_reader = 99, min_writer = 99")
-        .unwrap();
 }
 
 #[cfg(unix)]
@@ -326,6 +323,17 @@ fn errors_as_data() {
             .contains("missing.txt")
     );
     assert!(error["error"]["hint"].is_string());
+    let run = Place::new().run("convert x.json --to morse --json");
+    assert_eq!((run.code, run.out.as_str()), (2, ""));
+    let error: Value = serde_json::from_str(&run.err).unwrap();
+    assert_eq!(error["error"]["kind"], "usage");
+    assert!(
+        error["error"]["message"]
+            .as_str()
+            .unwrap()
+            .starts_with("invalid value 'morse'"),
+        "{error}"
+    );
 }
 
 #[test]

@@ -15,3 +15,4 @@ mod errors;
 mod kept;
 mod pipes;
 mod sample;
+mod sessions;

@@ -205,7 +205,7 @@ fn bad_lines_do_not_stop_the_rest() {
                 !message.is_empty() && !message.contains("Error"),
                 "{message}"
             );
-            assert_eq!(pair[1], answers[0], "{line}: after {text}");
+            assert_eq!(pair[1], answers[0], "{line}: after {text:.80}");
         }
     };
     let deep = "[".repeat(100_000);
@@ -226,7 +226,7 @@ fn bad_lines_do_not_stop_the_rest() {
             ("{", "not_json"),
             ("{}", "invalid_fragments"),
             ("[5]", "invalid_fragments"),
-            (&deep, "not_json"),
+            (&deep, "invalid_fragments"),
         ],
     );
     check(

@@ -41,12 +41,16 @@ pub(crate) fn support(place: &Place) {
 pub(crate) fn long(place: &Place, id: &str, messages: usize) {
     wait(async {
         let chat = open(place, id).await;
-        let mut draft = chat.draft();
-        for index in 0..messages / 2 {
-            draft.push(user(format!("question {index}")));
-            draft.push(assistant_text(format!("answer {index}")));
+        let indices: Vec<usize> = (0..messages / 2).collect();
+        // As many at once as one append may carry.
+        for some in indices.chunks(1_000) {
+            let mut draft = chat.draft();
+            for index in some {
+                draft.push(user(format!("question {index}")));
+                draft.push(assistant_text(format!("answer {index}")));
+            }
+            draft.commit().await.unwrap();
         }
-        draft.commit().await.unwrap();
     });
 }
 

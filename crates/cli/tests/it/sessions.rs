@@ -1,0 +1,182 @@
+//! Session files in and out.
+
+use contexture_testdata::{read, swe_agent, tau_bench};
+use serde_json::Value;
+
+use crate::command::{Place, example};
+
+fn parsed(text: &str) -> Value {
+    serde_json::from_str(text).unwrap()
+}
+
+#[test]
+fn a_session_goes_in_and_comes_out() {
+    let place = Place::new();
+    for (name, text) in swe_agent() {
+        let file = place.write(&name, &text);
+        let id = imported(&place, &format!("import {}", file.display()));
+        let again = place.ok(&format!("export {id} --to swe-agent"));
+        assert!(parsed(&again) == parsed(&text), "{name} differs");
+        assert!(
+            parsed(&place.ok(&format!("export {id}"))) == parsed(&text),
+            "{name}: its own format is the default"
+        );
+    }
+}
+
+/// The id of the one conversation that was imported.
+fn imported(place: &Place, line: &str) -> String {
+    let report = place.json(&format!("{line} --json"));
+    let list = report["imported"].as_array().unwrap();
+    assert_eq!(list.len(), 1, "{report}");
+    list[0]["conversation"].as_str().unwrap().to_owned()
+}
+
+#[test]
+fn importing_again_changes_nothing() {
+    let place = Place::new();
+    let line = format!(
+        "import {} --json",
+        example("marshmallow-1867.traj").display()
+    );
+    let (first, second) = (place.json(&line), place.json(&line));
+    let items = first["imported"][0]["items"].as_u64().unwrap();
+    assert!(items > 20);
+    assert_eq!(first["imported"][0]["new"], items);
+    assert_eq!(second["imported"][0]["new"], 0);
+    assert_eq!(
+        place.json("conversations --json")["conversations"]
+            .as_array()
+            .unwrap()
+            .len(),
+        1
+    );
+    let text = place.ok(line.trim_end_matches(" --json"));
+    assert!(text.contains("nothing new"), "{text}");
+}
+
+#[test]
+fn a_name_of_its_own() {
+    let place = Place::new();
+    let file = example("marshmallow-1867.traj");
+    place.ok(&format!(
+        "import {} --conversation fix-1867",
+        file.display()
+    ));
+    assert!(place.ok("log fix-1867").contains("user"));
+    place.write(
+        "other.json",
+        r#"[{"role":"user","content":"something else"}]"#,
+    );
+    let taken = place.run("import other.json --conversation fix-1867");
+    assert_eq!(taken.code, 4, "{}", taken.err);
+    assert!(
+        taken.err.contains("fix-1867") && taken.err.contains("hint:"),
+        "{}",
+        taken.err
+    );
+    let two = place.run(&format!(
+        "import other.json {} --conversation x",
+        file.display()
+    ));
+    assert_eq!(two.code, 2, "{}", two.err);
+}
+
+#[test]
+fn many_sessions_of_one_file() {
+    let place = Place::new();
+    place.write("tau.json", tau_bench());
+    let report = place.json("import tau.json --json");
+    assert_eq!(report["imported"].as_array().unwrap().len(), 200);
+    assert_eq!(
+        place.json("conversations --json -n 1000")["conversations"]
+            .as_array()
+            .unwrap()
+            .len(),
+        200
+    );
+}
+
+#[test]
+fn a_log_whose_records_form_a_tree() {
+    let place = Place::new();
+    let text = read("claude-code/representative_messages.jsonl");
+    let file = place.write("session.jsonl", &text);
+    let id = imported(&place, &format!("import {}", file.display()));
+    let lines = |text: &str| -> Vec<Value> { text.lines().map(parsed).collect() };
+    assert_eq!(
+        lines(&place.ok(&format!("export {id} --to claude-code"))),
+        lines(&text)
+    );
+    // As another agent's log it cannot be written, as messages it can.
+    let refused = place.run(&format!("export {id} --to codex"));
+    assert_eq!(refused.code, 5, "{}", refused.err);
+    assert!(
+        place
+            .json(&format!("export {id} --to anthropic"))
+            .is_array()
+    );
+    let file = place.path("out.json");
+    assert_eq!(
+        place.ok(&format!("export {id} --to ui -o {}", file.display())),
+        ""
+    );
+    assert!(parsed(&std::fs::read_to_string(file).unwrap())[0]["parts"].is_array());
+}
+
+#[test]
+fn going_on_after_bad_records() {
+    let place = Place::new();
+    let good = r#"{"type":"user","uuid":"u1","parentUuid":null,"sessionId":"s1","message":{"role":"user","content":"hi"}}"#;
+    place.write(
+        "bad.jsonl",
+        format!("{good}\n{{\"type\": \"us\n{good}\n").replacen("u1", "u0", 1),
+    );
+    let stopped = place.run("import bad.jsonl");
+    assert_eq!(stopped.code, 6, "{}", stopped.err);
+    for words in [
+        "bad.jsonl",
+        "line 2",
+        "1 records were read",
+        "nothing was stored",
+        "--keep-going",
+    ] {
+        assert!(stopped.err.contains(words), "{words}: {}", stopped.err);
+    }
+    assert!(!place.database().exists(), "a wrong file makes no database");
+    let going = place.run("import bad.jsonl missing.jsonl --keep-going");
+    assert_eq!(going.code, 1, "{}", going.err);
+    assert!(going.out.contains("2 items"), "{}", going.out);
+    assert!(
+        going.err.contains("left out") && going.err.contains("missing.jsonl"),
+        "{}",
+        going.err
+    );
+    let report = parsed(&place.run("import bad.jsonl --keep-going --json").out);
+    assert_eq!(
+        (
+            report["skipped"].as_array().unwrap().len(),
+            report["imported"][0]["new"].as_u64()
+        ),
+        (1, Some(0))
+    );
+}
+
+#[test]
+fn standard_input_and_a_named_format() {
+    let place = Place::new();
+    let chat = r#"[{"role":"user","content":"hi"}]"#;
+    let run = place.feed("import - --format openai-chat --conversation hello", chat);
+    assert_eq!(run.code, 0, "{}", run.err);
+    assert_eq!(
+        parsed(&place.ok("export hello --to openai-chat")),
+        parsed(chat)
+    );
+    let wrong = place.feed("import - --format tau-bench", chat);
+    assert_eq!(wrong.code, 6, "{}", wrong.err);
+    assert!(
+        wrong.err.contains("tau-bench") && wrong.err.contains("expected"),
+        "{}",
+        wrong.err
+    );
+}
