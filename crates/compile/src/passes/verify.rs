@@ -63,8 +63,7 @@ pub(crate) fn verify(sealed: &Sealed<'_>) -> Result<(), Refusal> {
 
 /// Whoever must speak first and last does.
 fn ends(sealed: &Sealed<'_>) -> Result<(), Breach> {
-    let format = sealed.request.dialect.format;
-    if !matches!(format, Format::Anthropic | Format::Gemini) {
+    if !is_strict(sealed.request.dialect.format) {
         return Ok(());
     }
     let pieces = sealed.pieces.iter().enumerate();
@@ -94,10 +93,12 @@ fn ends(sealed: &Sealed<'_>) -> Result<(), Breach> {
 }
 
 /// Every call is answered before anybody else speaks, every output answers a call, and no id is used
-/// twice.
+/// twice where the provider minds. (Provider-native calls keep their ids, so OpenAI's may repeat.)
 fn pairs(sealed: &Sealed<'_>) -> Result<(), Breach> {
-    let mut open: BTreeMap<&str, usize> = BTreeMap::new();
+    // By id: how many calls are open, and the piece of the last.
+    let mut open: BTreeMap<&str, (usize, usize)> = BTreeMap::new();
     let mut seen: BTreeMap<&str, usize> = BTreeMap::new();
+    let unique = is_strict(sealed.request.dialect.format);
     let breach = |what: String, here: usize, there: usize| {
         Err(Breach {
             what,
@@ -107,31 +108,41 @@ fn pairs(sealed: &Sealed<'_>) -> Result<(), Breach> {
     for (at, piece) in sealed.pieces.iter().enumerate() {
         let facts = &piece.lowered.chunk.facts;
         for output in &facts.outputs {
-            if open.remove(output.as_str()).is_none() {
-                return breach(
-                    format!("output {output:?} answers no call before it"),
-                    at,
-                    at,
-                );
+            match open.get_mut(output.as_str()) {
+                Some((count, _)) if *count > 1 => *count -= 1,
+                Some(_) => drop(open.remove(output.as_str())),
+                None => {
+                    return breach(
+                        format!("output {output:?} answers no call before it"),
+                        at,
+                        at,
+                    );
+                }
             }
         }
         if facts.elements == 0 {
             continue;
         }
-        if let Some((call, from)) = open.first_key_value() {
+        if let Some((call, (_, from))) = open.first_key_value() {
             return breach(format!("call {call:?} has no output after it"), at, *from);
         }
         for call in &facts.calls {
-            if let Some(before) = seen.insert(call, at) {
+            if let Some(before) = seen.insert(call, at).filter(|_| unique) {
                 return breach(format!("call id {call:?} is used twice"), at, before);
             }
-            open.insert(call, at);
+            let (count, from) = open.entry(call).or_insert((0, at));
+            (*count, *from) = (*count + 1, at);
         }
     }
     match open.first_key_value() {
-        Some((call, from)) => breach(format!("call {call:?} has no output"), *from, *from),
+        Some((call, (_, from))) => breach(format!("call {call:?} has no output"), *from, *from),
         None => Ok(()),
     }
+}
+
+/// Whether the provider wants the user first and last, and every call id once.
+const fn is_strict(format: Format) -> bool {
+    matches!(format, Format::Anthropic | Format::Gemini)
 }
 
 fn stands(sealed: &Sealed<'_>, text: &str) -> bool {
