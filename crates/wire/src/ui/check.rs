@@ -76,6 +76,8 @@ pub(super) struct Members<'a> {
     pub(super) list: Vec<(&'static str, Val<'a>)>,
     /// Unknown keys that were dropped, as paths.
     pub(super) dropped: Vec<String>,
+    /// Whether they came in the table's order already, none dropped.
+    pub(super) in_order: bool,
 }
 
 /// A part that passed.
@@ -125,6 +127,7 @@ const STATES: &str = "`input-streaming`, `input-available`, `approval-requested`
 
 /// Checks one part.
 pub(super) fn check_part(mut fields: Fields<'_>) -> Result<Checked<'_>, Problem> {
+    let leads = fields.iter().next().is_some_and(|(key, _)| key == "type");
     let type_name = match take(&mut fields, "type")? {
         Some(raw) if raw.get().starts_with('"') => decode(raw.get()).0,
         Some(raw) => return Err(Problem::expected(PART_TYPES, raw.get()).at("type")),
@@ -134,7 +137,8 @@ pub(super) fn check_part(mut fields: Fields<'_>) -> Result<Checked<'_>, Problem>
         Some(known) => known,
         None => tool_kind(&type_name, &fields)?,
     };
-    let members = check_members(fields, shape)?;
+    let mut members = check_members(fields, shape)?;
+    members.in_order &= leads;
     Ok(Checked {
         kind,
         type_name,
@@ -170,7 +174,10 @@ pub(super) fn check_members<'a>(
     mut fields: Fields<'a>,
     shape: Shape,
 ) -> Result<Members<'a>, Problem> {
-    let mut out = Members::default();
+    let mut out = Members {
+        in_order: stands_in_order(&fields, shape),
+        ..Members::default()
+    };
     for field in shape {
         match take(&mut fields, field.name)? {
             None if field.required => {
@@ -186,7 +193,15 @@ pub(super) fn check_members<'a>(
     }
     out.dropped
         .extend(fields.iter().map(|(key, _)| key.to_owned()));
+    out.in_order &= out.dropped.is_empty();
     Ok(out)
+}
+
+fn stands_in_order(fields: &Fields<'_>, shape: Shape) -> bool {
+    let mut rest = shape.iter();
+    fields
+        .iter()
+        .all(|(key, _)| rest.any(|field| field.name == key))
 }
 
 fn check_value<'a>(

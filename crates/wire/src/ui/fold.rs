@@ -13,7 +13,7 @@ use contexture_ir::{
 };
 
 use super::check::{check_part, decode};
-use super::hints::part_hints;
+use super::hints::{as_flag, part_hints};
 use super::lift::{STEERING, STEP, role_of, step_start};
 use super::tool::{ToolDraft, is_provider_executed};
 use super::{media, reasoning, text};
@@ -140,7 +140,7 @@ struct Group<'a> {
 
 enum Slot<'a> {
     Part(Raw),
-    Tool(ToolDraft<'a>),
+    Tool(Box<ToolDraft<'a>>),
 }
 
 struct Folder<'a, 'o> {
@@ -354,12 +354,12 @@ impl<'a> Folder<'a, '_> {
                 let hints = part_hints(&call.extra);
                 group.step(entry, &hints);
                 let slot = (at, group.slots.len());
-                group.slots.push(Slot::Tool(ToolDraft {
+                group.slots.push(Slot::Tool(Box::new(ToolDraft {
                     call,
                     hints,
                     approval: None,
                     output: None,
-                }));
+                })));
                 self.calls.insert(index, slot);
                 self.last_call.insert(&call.call_id, slot);
             }
@@ -412,10 +412,8 @@ impl Group<'_> {
             (Some(before), Some(now)) => before != now,
             _ => false,
         };
-        let begins = match hints.get(STEP).map(Raw::get) {
-            Some(word) => word == "true",
-            None => self.boundary || changed,
-        };
+        let hinted = hints.get(STEP).and_then(as_flag);
+        let begins = hinted.unwrap_or(self.boundary || changed);
         if begins {
             self.slots.push(Slot::Part(step_start()));
         }

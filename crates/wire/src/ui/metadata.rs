@@ -6,6 +6,8 @@
 
 use contexture_ir::{Extra, Fields, Raw, quote};
 
+use super::hints::wire_fields;
+
 /// Our own name among the providers.
 pub(super) const OWN: &str = "contexture";
 /// Names under which OpenAI's models are served, the usual one first.
@@ -146,11 +148,9 @@ impl Metadata {
 
     /// The reverse of [`Metadata::unlink`].
     pub(super) fn link(&mut self, hints: &Extra, extra: &Extra) {
-        if extra.is_empty() {
-            return;
-        }
         for link in &LINKS {
-            if let Some(value) = extra.wire(link.format).get(link.field) {
+            let kept = wire_fields(extra, link.format);
+            if let Some(value) = kept.as_ref().and_then(|kept| kept.get(link.field)) {
                 let name = alias(hints, link.providers);
                 self.put(name, link.key, value.clone());
             }

@@ -9,7 +9,7 @@ use contexture_ir::{Extra, Part, Raw, Reasoning, TextPart};
 use serde::Serialize;
 
 use super::check::{Checked, decode};
-use super::hints::part_hints;
+use super::hints::{as_flag, part_hints};
 use super::metadata::{ANTHROPIC, GOOGLE, Metadata, OPENAI, OWN, alias, note_alias};
 use super::text::{state_of, status_of};
 
@@ -241,10 +241,7 @@ fn put_opaque(item: &Reasoning, metadata: &mut Metadata, hints: &Extra, last: bo
         // Only OpenAI's reasoning has ids, also where nobody noted the format.
         Some(OPENAI_FORMAT) | None if id.is_some() => {
             let name = alias(hints, OPENAI);
-            let sealed = match hints.get(SEALED).map(Raw::get) {
-                Some(word) => word == "true",
-                None => last,
-            };
+            let sealed = hints.get(SEALED).and_then(as_flag).unwrap_or(last);
             put(name, "itemId", id);
             put(
                 name,

@@ -198,18 +198,21 @@ fn lift_value(value: &str, hints: &mut Extra) -> Output {
     }
 }
 
-/// An output of parts as this crate writes it: an array of texts, pictures and files that come out
-/// as the same value.
+/// An output of parts as this crate writes it: an array of texts, pictures, files and providers' blocks
+/// that come out as the same value.
 fn media_parts(value: &str) -> Option<Vec<Part>> {
-    if !value.starts_with('[') || !value.contains("\"input_") {
+    if !value.starts_with('[') || !value.contains("\"type\"") {
         return None;
     }
     let parts = Part::parse_all(value).ok()?;
-    let ours = |part: &Part| {
-        matches!(
-            part,
-            Part::InputText(_) | Part::InputImage(_) | Part::InputFile(_)
-        )
+    let ours = |part: &Part| match part {
+        Part::InputText(_) | Part::InputImage(_) | Part::InputFile(_) => true,
+        // A provider's own block, as its format keeps it.
+        Part::Extension(other) => {
+            let slug = other.kind.split_once(':').map(|(slug, _)| slug);
+            matches!(slug, Some("anthropic" | "openai" | "gemini"))
+        }
+        _ => false,
     };
     if parts.is_empty() || !parts.iter().all(ours) {
         return None;

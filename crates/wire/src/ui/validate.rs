@@ -175,7 +175,8 @@ fn check_ui_message(message: &UiMessage) -> Result<UiMessage, Problem> {
             Err(_) => Err(Problem::expected("a part, an object", part.get())),
         };
         let checked = checked.map_err(|problem| problem.at_index(index).at("parts"))?;
-        parts.push(checked.to_raw());
+        let kept = checked.members.in_order;
+        parts.push(if kept { part.clone() } else { checked.to_raw() });
     }
     not_empty(message.role, &parts)?;
     Ok(UiMessage {

@@ -660,3 +660,95 @@ proptest! {
         }
     }
 }
+
+/// Conversations of the SDK's cases: what a person asks, then a message of every kind.
+fn conversations() -> Vec<UiMessage> {
+    let valid = sdk_cases().into_iter().filter_map(|case| case.valid);
+    let messages = valid.flat_map(|list| validate_json(list.get()).unwrap());
+    messages
+        .filter(|message| message.role == UiRole::Assistant)
+        .collect()
+}
+
+#[test]
+fn every_message_lowers_to_every_provider() {
+    let user = UiMessage::text(UiRole::User, "hello");
+    for format in Format::PROVIDERS {
+        let validator = contexture_testdata::request_validator(format.as_str());
+        for message in conversations() {
+            let text = json_of(&[user.clone(), message, user.clone()]);
+            let mut transcript = lift(Format::Ui, &text).unwrap().transcript;
+            transcript.model = Some("m".to_owned());
+            transcript.options.max_output_tokens = Some(100);
+            let lowered = lower(&Dialect::of(format), Kind::Request, &transcript);
+            let found = validator.findings(&value(&lowered.json));
+            assert_eq!(
+                found,
+                Vec::<String>::new(),
+                "{format}: {text}\n{}",
+                lowered.json
+            );
+        }
+    }
+}
+
+/// What items say, without where it was said: ids, statuses, hints.
+fn plain(items: &[Item]) -> Vec<String> {
+    let own = |item: &&Item| !item.kind().starts_with("ctx:");
+    outline(&items.iter().filter(own).cloned().collect::<Vec<_>>())
+}
+
+#[test]
+fn recorded_histories_survive_the_ui() {
+    let mut count = 0;
+    for format in Format::PROVIDERS {
+        for exchange in contexture_testdata::exchanges(format.as_str()) {
+            if exchange.status != 200 {
+                continue;
+            }
+            let items = lift(format, exchange.request.get())
+                .unwrap()
+                .transcript
+                .items;
+            // Texts of one message come back as one message each; extensions are data.
+            let sayable = |item: &Item| match item {
+                Item::FunctionCall(call) => Raw::parse(call.arguments.clone()).is_ok(),
+                Item::FunctionCallOutput(_) => true,
+                _ => false,
+            };
+            let before: Vec<Item> = items.iter().filter(|item| sayable(item)).cloned().collect();
+            let paired = contexture_wire::pairs(&before).iter().all(Option::is_some);
+            if before.is_empty() || !paired {
+                continue;
+            }
+            let entries: Vec<FoldItem<'_>> = items.iter().map(FoldItem::new).collect();
+            let messages = fold(&entries, &EVERYTHING);
+            let after: Vec<Item> = messages
+                .iter()
+                .flat_map(|message| lift_message(message).items)
+                .filter(sayable)
+                .collect();
+            let sort = |items: &[Item]| {
+                let mut lines = plain(items);
+                lines.sort();
+                lines
+            };
+            assert_eq!(
+                sort(&after),
+                sort(&before),
+                "{} {}",
+                exchange.file,
+                exchange.index
+            );
+            assert_eq!(
+                plain(&after),
+                plain(&before),
+                "{} {}",
+                exchange.file,
+                exchange.index
+            );
+            count += 1;
+        }
+    }
+    assert!(count > 30, "{count}");
+}
