@@ -88,6 +88,8 @@ pub struct Capabilities {
     pub prefill: bool,
     /// Takes system or developer messages between the others.
     pub mid_conversation_system: bool,
+    /// Refuses a call in the history that carries no thought signature.
+    pub signed_calls: bool,
     /// Calls functions.
     pub tools: bool,
     /// Calls several functions in one response.

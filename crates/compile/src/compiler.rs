@@ -134,6 +134,7 @@ impl Target {
         let most = spec.input_limit.unwrap_or(u64::MAX);
         let mut dialect = Dialect::of(self.format);
         dialect.mid_system |= spec.capabilities.mid_conversation_system;
+        dialect.signed_calls = spec.capabilities.signed_calls;
         Ok(CompileRequest {
             dialect,
             model: spec.id.clone(),

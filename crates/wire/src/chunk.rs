@@ -18,6 +18,9 @@ pub struct Dialect {
     pub mid_system: bool,
     /// Whether the model knows the role `developer`; otherwise it is written `system`.
     pub developer_role: bool,
+    /// Whether the model refuses a call without a thought signature, as Gemini 3 does. Calls that
+    /// another model made then carry the documented sentinel.
+    pub signed_calls: bool,
 }
 
 impl Dialect {
@@ -31,6 +34,7 @@ impl Dialect {
                 Format::OpenAiChat | Format::OpenAiResponses | Format::Ui | Format::Items
             ),
             developer_role: true,
+            signed_calls: false,
         }
     }
 }

@@ -19,7 +19,7 @@ pub enum WireError {
         source: serde_json::Error,
     },
     /// JSON, but not a request, response or message array of the format.
-    #[error("not an {format} document: expected {expected}")]
+    #[error("not a document of format {format}: expected {expected}")]
     WrongShape {
         /// The format it was to be.
         format: Format,

@@ -98,6 +98,7 @@ fn target(arguments: &Arguments) -> Outcome<(Dialect, RepairRules)> {
     if let Some(model) = &arguments.model {
         let spec = Catalogue::builtin().resolve(model)?;
         dialect.mid_system |= spec.capabilities.mid_conversation_system;
+        dialect.signed_calls = spec.capabilities.signed_calls;
         rules.user_last &= !spec.capabilities.prefill;
     }
     Ok((dialect, rules))

@@ -33,6 +33,7 @@ mod write;
 use contexture_ir::{Error, Fields, Transcript};
 use serde_json::value::RawValue;
 
+use self::write::Signing;
 use crate::entry::Run;
 use crate::error::WireError;
 use crate::format::{Format, Kind};
@@ -74,8 +75,13 @@ pub(crate) fn lift(text: &str) -> Result<Lifted, WireError> {
     Err(shape())
 }
 
-pub(crate) fn lower_run(_dialect: &Dialect, run: &Run<'_, '_>) -> Chunk {
-    write::run(run)
+pub(crate) fn lower_run(dialect: &Dialect, run: &Run<'_, '_>) -> Chunk {
+    let signing = if dialect.signed_calls {
+        Signing::Sentinel
+    } else {
+        Signing::AsIs
+    };
+    write::run(run, signing)
 }
 
 pub(crate) fn envelope(_dialect: &Dialect, request: &Transcript) -> Envelope {

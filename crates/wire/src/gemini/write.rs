@@ -17,9 +17,15 @@ use crate::loss::{LossKind, Losses};
 use crate::system_tag::system_tag;
 use crate::{Chunk, Facts};
 
-/// Lowers one run.
-pub(super) fn run(run: &Run<'_, '_>) -> Chunk {
+/// The signature of a call that another model made, or a program: documented for histories that the
+/// model did not write itself (base64 of `skip_thought_signature_validator`).
+const UNSIGNED: &str = "c2tpcF90aG91Z2h0X3NpZ25hdHVyZV92YWxpZGF0b3I=";
+
+/// Lowers one run. With `signed` a step's first call carries a signature, the sentinel if it has
+/// none of its own.
+pub(super) fn run(run: &Run<'_, '_>, signed: Signing) -> Chunk {
     let mut writer = Writer::new(run.side, Use::Request);
+    writer.signing = signed;
     for (index, entry) in run.entries.iter().enumerate() {
         writer.entry(index, entry);
     }
@@ -110,6 +116,15 @@ pub(super) fn system(instructions: &[Message], losses: &mut Losses) -> Option<St
     Some(object.finish())
 }
 
+/// Whether a call without a thought signature is written as it is.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Signing {
+    /// As it is.
+    AsIs,
+    /// The first of a step gets the sentinel: Gemini 3 refuses it otherwise.
+    Sentinel,
+}
+
 /// What is being written; a response repeats what the provider said, empty or not.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Use {
@@ -120,6 +135,7 @@ enum Use {
 struct Writer {
     side: Side,
     purpose: Use,
+    signing: Signing,
     groups: Vec<Group>,
     losses: Losses,
     calls: Vec<String>,
@@ -131,6 +147,7 @@ impl Writer {
         Self {
             side,
             purpose,
+            signing: Signing::AsIs,
             groups: Vec::new(),
             losses: Losses::default(),
             calls: Vec::new(),
@@ -273,7 +290,14 @@ impl Writer {
             inner.raw("args", args);
         }
         inner.carried(&media::nested(&wire, "functionCall"));
-        let part = outer("functionCall", &names, inner, &wire);
+        let mut carried = wire.clone();
+        let signed = ["thoughtSignature", "thought_signature"];
+        let unsigned = signed.iter().all(|name| wire.get(name).is_none());
+        if self.signing == Signing::Sentinel && self.calls.is_empty() && unsigned {
+            let name = names.spell("thoughtSignature");
+            carried.set(&name, Raw::string(UNSIGNED));
+        }
+        let part = outer("functionCall", &names, inner, &carried);
         self.group(&wire).rest.push(part);
         self.calls.push(id.to_owned());
     }

@@ -537,13 +537,16 @@ fn usage_counts_the_cache_in() {
 #[test]
 fn bad_documents_are_refused_by_path() {
     for (text, expected) in [
-        ("{}", "not an anthropic document"),
-        ("3", "not an anthropic document"),
+        ("{}", "not a document of format anthropic"),
+        ("3", "not a document of format anthropic"),
         (
             r#"{"type":"error","error":{}}"#,
-            "not an anthropic document",
+            "not a document of format anthropic",
         ),
-        (r#"{"input_tokens":3}"#, "not an anthropic document"),
+        (
+            r#"{"input_tokens":3}"#,
+            "not a document of format anthropic",
+        ),
         (r#"{"messages":3}"#, "`messages`: expected an array"),
         (
             r#"[{"role":"tool","content":"x"}]"#,

@@ -467,8 +467,11 @@ fn usage_and_reasons_are_read() {
 #[test]
 fn bad_documents_are_refused_by_path() {
     for (text, expected) in [
-        ("{}", "not an gemini document"),
-        (r#"{"error":{"code":400}}"#, "not an gemini document"),
+        ("{}", "not a document of format gemini"),
+        (
+            r#"{"error":{"code":400}}"#,
+            "not a document of format gemini",
+        ),
         (r#"{"contents":{}}"#, "`contents`: expected an array"),
         (
             r#"[{"role":"assistant","parts":[]}]"#,
@@ -502,4 +505,38 @@ fn bad_documents_are_refused_by_path() {
         let error = lift(FORMAT, text).unwrap_err().to_string();
         assert!(error.contains(expected), "{text}: {error}");
     }
+}
+
+#[test]
+fn a_model_that_wants_signed_calls_gets_the_sentinel_on_the_first_of_a_step() {
+    let call = |id: &str| {
+        let (kind, name) = ("function_call", "f");
+        Item::parse(
+            &json!({"type": kind, "call_id": id, "name": name, "arguments": "{}"}).to_string(),
+        )
+    };
+    let items = vec![Item::parse(&user("go").to_string()), call("a"), call("b")];
+    let transcript = contexture_ir::Transcript {
+        items: items.into_iter().collect::<Result<_, _>>().unwrap(),
+        ..Default::default()
+    };
+    let dialect = Dialect {
+        signed_calls: true,
+        ..Dialect::of(FORMAT)
+    };
+    let lowered = value(&lower(&dialect, Kind::Messages, &transcript).json);
+    let parts = &lowered[1]["parts"];
+    assert_eq!(
+        parts[0]["thoughtSignature"],
+        "c2tpcF90aG91Z2h0X3NpZ25hdHVyZV92YWxpZGF0b3I="
+    );
+    assert_eq!(parts[1].get("thoughtSignature"), None);
+
+    // A call the model signed itself is left as it is.
+    let signed = json!([{"role": "user", "parts": [{"text": "go"}]}, {"role": "model", "parts": [
+        {"functionCall": {"name": "f", "args": {}}, "thought_signature": "CC"},
+        {"functionCall": {"name": "f", "args": {}}}]}]);
+    let lifted = lift(FORMAT, &signed.to_string()).unwrap();
+    let again = lower(&dialect, Kind::Messages, &lifted.transcript);
+    assert_eq!(value(&again.json), signed);
 }

@@ -269,6 +269,6 @@ fn errors_name_the_place() {
     );
     check(
         json!({"messages": []}),
-        "not an items document: expected an array of items or an object with `items`",
+        "not a document of format items: expected an array of items or an object with `items`",
     );
 }

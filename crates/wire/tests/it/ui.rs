@@ -188,7 +188,7 @@ fn errors_name_the_place() {
     );
     check_error(
         r#"{"prompt":"x"}"#,
-        "not an ui document: expected an array of UI messages, an object with `messages`, or one UI message",
+        "not a document of format ui: expected an array of UI messages, an object with `messages`, or one UI message",
     );
     check_error(
         "[]",
