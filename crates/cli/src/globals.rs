@@ -10,12 +10,19 @@ pub(crate) struct Globals {
     ///
     /// Default: contexture/contexture.db under $XDG_DATA_HOME, or under ~/.local/share. Only
     /// commands that keep or show conversations open it. `memory:` forgets at the end.
-    #[arg(long, env = "CONTEXTURE_DB", value_name = "FILE", global = true)]
+    #[arg(
+        long,
+        env = "CONTEXTURE_DB",
+        hide_env_values = true,
+        value_name = "FILE",
+        global = true
+    )]
     pub(crate) db: Option<String>,
     /// Whose conversations: nobody sees those of another owner
     #[arg(
         long,
         env = "CONTEXTURE_OWNER",
+        hide_env_values = true,
         value_name = "NAME",
         default_value = "local",
         global = true

@@ -284,6 +284,11 @@ fn a_directory_one_may_not_write_to() {
         check(&place, &line, 7, &["locked/new.db", "hint:", "--db"]);
     }
     std::fs::set_permissions(&folder, std::fs::Permissions::from_mode(0o755)).unwrap();
+    if cfg!(target_os = "linux") {
+        // Where nobody may, the superuser included.
+        let line = format!("import {} --db /proc/new.db", file.display());
+        check(&place, &line, 7, &["/proc/new.db", "hint:", "--db"]);
+    }
     check(
         &place,
         &format!("import {} --db nowhere/new.db", file.display()),

@@ -258,7 +258,10 @@ fn bad_lines_do_not_stop_the_rest() {
                 r#"{"from":"openai-chat","input":[{"role":"user","content":"hi"}],"model":"gpt-9"}"#,
                 "unknown_model",
             ),
-            (r#"{"from":"openai-chat","input":[]}"#, "nothing_to_say"),
+            (
+                r#"{"from":"openai-chat","input":[],"to":"openai-chat"}"#,
+                "nothing_to_say",
+            ),
             (
                 r#"{"from":"openai-chat","input":[{"role":"user","content":"hi"}],"window":10,"reserve":10}"#,
                 "window_too_small",
