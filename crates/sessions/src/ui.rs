@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use contexture_ir::{ContentHash, Fields, Item, Message, Raw, UiMessage, quote};
+use contexture_ir::{ContentHash, Fields, Item, Message, Raw, UiMessage, UiRole, quote};
 use contexture_wire::ui::{FoldAudience, FoldItem, FoldOptions, fold, lift_message, validate_json};
 use serde_json::value::RawValue;
 
@@ -35,8 +35,15 @@ pub(crate) fn read(text: &str, _options: &ReadOptions<'_>) -> Result<Session, Se
     };
     let mut tree = Vec::new();
     let mut seen = BTreeSet::new();
+    let mut instructions = Vec::new();
     for (index, (message, raw)) in messages.iter().zip(raws).enumerate() {
-        let items = lift_message(message).items;
+        let mut items = lift_message(message).items;
+        if tree.is_empty() && message.role == UiRole::System {
+            // What leads is not history.
+            let leading: Vec<Message> = items.iter().filter_map(said).collect();
+            instructions.extend(leading);
+            items.clear();
+        }
         records.keep(
             raw,
             Raw::parse(format!(r#"{{"id":{}}}"#, quote(&message.id))).ok(),
@@ -70,12 +77,19 @@ pub(crate) fn read(text: &str, _options: &ReadOptions<'_>) -> Result<Session, Se
         format: SessionFormat::Wire(contexture_wire::Format::Ui),
         source_id: format!("ui:{}", ContentHash::of(text.as_bytes())),
         title: title_of(&tree),
-        instructions: Vec::<Message>::new(),
+        instructions,
         heads: main.into_iter().collect(),
         tree,
         metadata: records.to_metadata(),
         skipped: Vec::new(),
     })
+}
+
+fn said(item: &Item) -> Option<Message> {
+    match item {
+        Item::Message(message) => Some(message.clone()),
+        _ => None,
+    }
 }
 
 const EVERYTHING: FoldOptions<'static> = FoldOptions {

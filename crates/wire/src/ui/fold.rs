@@ -8,15 +8,15 @@
 use std::collections::BTreeMap;
 
 use contexture_ir::{
-    Audience, Extension, Extra, Fields, FunctionCallOutput, Item, Message, Part, Raw, ResponseId,
-    Role, UiMessage, UiRole, quote,
+    Audience, Extension, Fields, FunctionCallOutput, Item, Raw, ResponseId, UiMessage, UiRole,
 };
 
 use super::check::{check_part, decode};
-use super::hints::{as_flag, part_hints};
-use super::lift::{STEERING, STEP, role_of, step_start};
+use super::group::{Group, Slot, data_part, steering};
+use super::hints::part_hints;
+use super::lift::role_of;
+use super::reasoning;
 use super::tool::{ToolDraft, is_provider_executed};
-use super::{media, reasoning, text};
 use crate::entry::pairs;
 
 /// An item with what its store knows about it.
@@ -123,26 +123,6 @@ fn partners(items: &[FoldItem<'_>]) -> Vec<Option<usize>> {
     }
 }
 
-/// A message being put together.
-#[derive(Default)]
-struct Group<'a> {
-    id: Option<&'a str>,
-    /// Set by its own fields; otherwise by its first item.
-    role: Option<UiRole>,
-    metadata: Option<Raw>,
-    explicit: bool,
-    slots: Vec<Slot<'a>>,
-    sources: usize,
-    /// An output stands behind what the model said last.
-    boundary: bool,
-    response: Option<ResponseId>,
-}
-
-enum Slot<'a> {
-    Part(Raw),
-    Tool(Box<ToolDraft<'a>>),
-}
-
 struct Folder<'a, 'o> {
     options: &'o FoldOptions<'o>,
     partners: Vec<Option<usize>>,
@@ -230,10 +210,7 @@ impl<'a> Folder<'a, '_> {
     }
 
     fn open(&mut self, id: Option<&'a str>) -> usize {
-        self.groups.push(Group {
-            id,
-            ..Group::default()
-        });
+        self.groups.push(Group::new(id));
         let index = self.groups.len() - 1;
         self.current = Some(index);
         index
@@ -346,13 +323,13 @@ impl<'a> Folder<'a, '_> {
                 if own_role == UiRole::Assistant && role == UiRole::System {
                     return;
                 }
-                group.step(entry, &hints);
+                group.step(entry.response, &hints);
                 let shows = |kind: &str| shows(self.options, kind);
                 group.message(message, &shows);
             }
             Item::FunctionCall(call) => {
                 let hints = part_hints(&call.extra);
-                group.step(entry, &hints);
+                group.step(entry.response, &hints);
                 let slot = (at, group.slots.len());
                 group.slots.push(Slot::Tool(Box::new(ToolDraft {
                     call,
@@ -365,7 +342,7 @@ impl<'a> Folder<'a, '_> {
             }
             Item::Reasoning(item) => {
                 let hints = part_hints(&item.extra);
-                group.step(entry, &hints);
+                group.step(entry.response, &hints);
                 let parts = reasoning::fold(item, &hints);
                 group.slots.extend(parts.into_iter().map(Slot::Part));
             }
@@ -403,106 +380,4 @@ fn shows(options: &FoldOptions<'_>, kind: &str) -> bool {
         Extensions::Listed(kinds) => kinds.contains(&kind),
         Extensions::Shown => true,
     }
-}
-
-impl Group<'_> {
-    /// Begins a step before an item, where one begins.
-    fn step(&mut self, entry: &FoldItem<'_>, hints: &Extra) {
-        let changed = match (self.response, entry.response) {
-            (Some(before), Some(now)) => before != now,
-            _ => false,
-        };
-        let hinted = hints.get(STEP).and_then(as_flag);
-        let begins = hinted.unwrap_or(self.boundary || changed);
-        if begins {
-            self.slots.push(Slot::Part(step_start()));
-        }
-        self.boundary = false;
-        self.response = entry.response.or(self.response);
-    }
-
-    fn message(&mut self, message: &Message, shows: &dyn Fn(&str) -> bool) {
-        let assistant = message.role == Role::Assistant;
-        let id = message.id.as_deref().filter(|_| assistant);
-        for part in &message.content {
-            let folded = match part {
-                Part::InputImage(image) => media::fold_image(image),
-                Part::InputFile(file) => media::fold_file(file),
-                Part::Extension(other) if shows(&other.kind) => data(&other.kind, None, &other.raw),
-                Part::Extension(_) => continue,
-                Part::Refusal(text) => text::fold(text, message.status, id, text::Refusal::Yes),
-                Part::InputText(text)
-                | Part::OutputText(text)
-                | Part::SummaryText(text)
-                | Part::ReasoningText(text) => {
-                    self.slots.push(Slot::Part(text::fold(
-                        text,
-                        message.status,
-                        id,
-                        text::Refusal::No,
-                    )));
-                    let sources = text::sources(text, self.sources + 1);
-                    self.sources += sources.len();
-                    self.slots.extend(sources.into_iter().map(Slot::Part));
-                    continue;
-                }
-            };
-            self.slots.push(Slot::Part(folded));
-        }
-    }
-
-    fn finish(self, role: UiRole, index: usize) -> UiMessage {
-        let parts = self.slots.into_iter().map(|slot| match slot {
-            Slot::Part(part) => part,
-            Slot::Tool(draft) => draft.fold(),
-        });
-        UiMessage {
-            id: self
-                .id
-                .map_or_else(|| format!("msg-{index}"), str::to_owned),
-            role,
-            metadata: self.metadata,
-            parts: parts.collect(),
-        }
-    }
-}
-
-/// A person's message inside the model's: what came while it worked.
-fn steering(message: &Message, hints: &Extra) -> Raw {
-    let parts = message.content.iter().filter_map(|part| match part {
-        Part::InputImage(image) => Some(media::fold_image(image)),
-        Part::InputFile(file) => Some(media::fold_file(file)),
-        Part::Refusal(text) => Some(text::fold(text, None, None, text::Refusal::Yes)),
-        Part::InputText(text) | Part::OutputText(text) => {
-            Some(text::fold(text, None, None, text::Refusal::No))
-        }
-        _ => None,
-    });
-    let parts: Vec<Raw> = parts.collect();
-    let parts = Raw::from_value(&parts).unwrap_or_else(|_| Raw::null());
-    let id = match hints.get(STEERING) {
-        Some(id) => id.clone(),
-        None => Raw::string(message.id.as_deref().unwrap_or_default()),
-    };
-    let json = format!(
-        r#"{{"type":"steering-message","id":{},"parts":{}}}"#,
-        id.get(),
-        parts.get()
-    );
-    Raw::parse(json).unwrap_or_else(|_| Raw::null())
-}
-
-/// An item that UI messages have no part for, as data.
-fn data_part(item: &Item) -> Raw {
-    let json = Raw::parse(item.to_json()).unwrap_or_else(|_| Raw::null());
-    data(item.kind(), item.id(), &json)
-}
-
-fn data(kind: &str, id: Option<&str>, value: &Raw) -> Raw {
-    let id = id
-        .map(|id| format!(r#""id":{},"#, quote(id)))
-        .unwrap_or_default();
-    let name = quote(&format!("data-{}", kind.replace([':', '_'], "-")));
-    Raw::parse(format!(r#"{{"type":{name},{id}"data":{}}}"#, value.get()))
-        .unwrap_or_else(|_| Raw::null())
 }

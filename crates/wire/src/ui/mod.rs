@@ -17,6 +17,7 @@
 mod check;
 mod document;
 mod fold;
+mod group;
 mod hints;
 mod lift;
 mod losses;

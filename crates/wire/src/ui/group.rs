@@ -1,0 +1,138 @@
+//! One UI message while it is put together: its parts in order, calls still waiting for answers.
+
+use contexture_ir::{Extra, Item, Message, Part, Raw, ResponseId, Role, UiMessage, UiRole, quote};
+
+use super::hints::as_flag;
+use super::lift::{STEERING, STEP, step_start};
+use super::tool::ToolDraft;
+use super::{media, text};
+
+/// A message being put together.
+#[derive(Default)]
+pub(super) struct Group<'a> {
+    pub(super) id: Option<&'a str>,
+    /// Set by its own fields; otherwise by its first item.
+    pub(super) role: Option<UiRole>,
+    pub(super) metadata: Option<Raw>,
+    pub(super) explicit: bool,
+    pub(super) slots: Vec<Slot<'a>>,
+    sources: usize,
+    /// An output stands behind what the model said last.
+    pub(super) boundary: bool,
+    response: Option<ResponseId>,
+}
+
+/// A part, or a call that becomes one.
+pub(super) enum Slot<'a> {
+    Part(Raw),
+    Tool(Box<ToolDraft<'a>>),
+}
+
+impl<'a> Group<'a> {
+    pub(super) fn new(id: Option<&'a str>) -> Self {
+        Self {
+            id,
+            ..Self::default()
+        }
+    }
+
+    /// Begins a step before an item, where one begins.
+    pub(super) fn step(&mut self, response: Option<ResponseId>, hints: &Extra) {
+        let changed = match (self.response, response) {
+            (Some(before), Some(now)) => before != now,
+            _ => false,
+        };
+        let hinted = hints.get(STEP).and_then(as_flag);
+        let begins = hinted.unwrap_or(self.boundary || changed);
+        if begins {
+            self.slots.push(Slot::Part(step_start()));
+        }
+        self.boundary = false;
+        self.response = response.or(self.response);
+    }
+
+    pub(super) fn message(&mut self, message: &Message, shows: &dyn Fn(&str) -> bool) {
+        let assistant = message.role == Role::Assistant;
+        let id = message.id.as_deref().filter(|_| assistant);
+        for part in &message.content {
+            let folded = match part {
+                Part::InputImage(image) => media::fold_image(image),
+                Part::InputFile(file) => media::fold_file(file),
+                Part::Extension(other) if shows(&other.kind) => data(&other.kind, None, &other.raw),
+                Part::Extension(_) => continue,
+                Part::Refusal(text) => text::fold(text, message.status, id, text::Refusal::Yes),
+                Part::InputText(text)
+                | Part::OutputText(text)
+                | Part::SummaryText(text)
+                | Part::ReasoningText(text) => {
+                    self.slots.push(Slot::Part(text::fold(
+                        text,
+                        message.status,
+                        id,
+                        text::Refusal::No,
+                    )));
+                    let sources = text::sources(text, self.sources + 1);
+                    self.sources += sources.len();
+                    self.slots.extend(sources.into_iter().map(Slot::Part));
+                    continue;
+                }
+            };
+            self.slots.push(Slot::Part(folded));
+        }
+    }
+
+    pub(super) fn finish(self, role: UiRole, index: usize) -> UiMessage {
+        let parts = self.slots.into_iter().map(|slot| match slot {
+            Slot::Part(part) => part,
+            Slot::Tool(draft) => draft.fold(),
+        });
+        UiMessage {
+            id: self
+                .id
+                .map_or_else(|| format!("msg-{index}"), str::to_owned),
+            role,
+            metadata: self.metadata,
+            parts: parts.collect(),
+        }
+    }
+}
+
+/// A person's message inside the model's: what came while it worked.
+pub(super) fn steering(message: &Message, hints: &Extra) -> Raw {
+    let parts = message.content.iter().filter_map(|part| match part {
+        Part::InputImage(image) => Some(media::fold_image(image)),
+        Part::InputFile(file) => Some(media::fold_file(file)),
+        Part::Refusal(text) => Some(text::fold(text, None, None, text::Refusal::Yes)),
+        Part::InputText(text) | Part::OutputText(text) => {
+            Some(text::fold(text, None, None, text::Refusal::No))
+        }
+        _ => None,
+    });
+    let parts: Vec<Raw> = parts.collect();
+    let parts = Raw::from_value(&parts).unwrap_or_else(|_| Raw::null());
+    let id = match hints.get(STEERING) {
+        Some(id) => id.clone(),
+        None => Raw::string(message.id.as_deref().unwrap_or_default()),
+    };
+    let json = format!(
+        r#"{{"type":"steering-message","id":{},"parts":{}}}"#,
+        id.get(),
+        parts.get()
+    );
+    Raw::parse(json).unwrap_or_else(|_| Raw::null())
+}
+
+/// An item that UI messages have no part for, as data.
+pub(super) fn data_part(item: &Item) -> Raw {
+    let json = Raw::parse(item.to_json()).unwrap_or_else(|_| Raw::null());
+    data(item.kind(), item.id(), &json)
+}
+
+fn data(kind: &str, id: Option<&str>, value: &Raw) -> Raw {
+    let id = id
+        .map(|id| format!(r#""id":{},"#, quote(id)))
+        .unwrap_or_default();
+    let name = quote(&format!("data-{}", kind.replace([':', '_'], "-")));
+    Raw::parse(format!(r#"{{"type":{name},{id}"data":{}}}"#, value.get()))
+        .unwrap_or_else(|_| Raw::null())
+}
