@@ -25,7 +25,7 @@ use crate::request::CompileInput;
 pub(crate) struct Ledger<'a> {
     pub(crate) input: &'a CompileInput<'a>,
     pub(crate) limit: u64,
-    pub(crate) front: &'a Front<'a>,
+    pub(crate) front: &'a Front,
     pub(crate) slots: &'a [Slot<'a>],
     pub(crate) placed: &'a [Placed],
     /// What each contribution would take whole.
@@ -57,7 +57,7 @@ impl Ledger<'_> {
 
 /// What must be sent, for a refusal.
 pub(crate) fn required(
-    history: &History<'_>,
+    history: &History,
     slots: &[Slot<'_>],
     whole: &[Placed],
     frame: &Frame,
@@ -339,7 +339,7 @@ impl Rows<'_> {
     /// A stretch of rounds, without the task, which has a row of its own.
     fn rounds(
         &mut self,
-        history: &History<'_>,
+        history: &History,
         rounds: Range<usize>,
         task: Option<&Single>,
         verdict: Verdict,
@@ -372,17 +372,14 @@ impl Rows<'_> {
     }
 }
 
-fn pieces_of(history: &History<'_>, rounds: &Range<usize>) -> Range<usize> {
+fn pieces_of(history: &History, rounds: &Range<usize>) -> Range<usize> {
     let own = history.rounds.get(rounds.clone()).unwrap_or_default();
     own.first().map_or(0, |round| round.pieces.start)
         ..own.last().map_or(0, |round| round.pieces.end)
 }
 
 /// The path indexes of some rounds' items.
-fn sources<'h>(
-    history: &'h History<'_>,
-    rounds: &Range<usize>,
-) -> impl Iterator<Item = usize> + 'h {
+fn sources<'h>(history: &'h History, rounds: &Range<usize>) -> impl Iterator<Item = usize> + 'h {
     let own = history.rounds.get(rounds.clone()).unwrap_or_default();
     let range = own.first().map_or(0, |round| round.entries.start)
         ..own.last().map_or(0, |round| round.entries.end);
@@ -390,7 +387,7 @@ fn sources<'h>(
     entries.iter().filter_map(|entry| entry.source)
 }
 
-fn label(history: &History<'_>, rounds: &Range<usize>) -> String {
+fn label(history: &History, rounds: &Range<usize>) -> String {
     let calls = history.calls(pieces_of(history, rounds));
     let (first, last) = (rounds.start + 1, rounds.end);
     let name = if last == first {

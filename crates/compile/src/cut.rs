@@ -1,11 +1,11 @@
 //! Where the history begins: at the plan's frontier as long as that fits, at a new one otherwise.
 
 use crate::history::{History, Single};
+use crate::memo::Memo;
 use crate::passes::budget::{HistoryClaim, first_round};
 use crate::passes::lower::{Piece, Press};
 use crate::plan::TrimFrontier;
 use crate::request::CompileInput;
-use crate::scratch::Scratch;
 
 /// A history that begins with `round`, and the messages kept of what stands before it.
 #[derive(Debug, Default)]
@@ -21,9 +21,9 @@ impl Cut {
     pub(crate) fn latched(
         input: &CompileInput<'_>,
         target: &str,
-        history: &History<'_>,
+        history: &History,
         press: &Press<'_>,
-        scratch: &mut Scratch,
+        memo: &mut Memo,
     ) -> Self {
         let same_target = input
             .plan
@@ -40,7 +40,7 @@ impl Cut {
         let question = trim
             .question
             .and_then(|index| history.user_message(index))
-            .and_then(|entry| history.single(entry, press, scratch));
+            .and_then(|entry| history.single(entry, press, memo));
         let first = [&history.opening, &history.task].into_iter().flatten();
         let mut singles: Vec<Single> = first.cloned().collect();
         singles.extend(question);
@@ -62,7 +62,7 @@ impl Cut {
     }
 
     /// The same cut if it fits into `room`, else a new one.
-    pub(crate) fn within(self, room: u64, claim: &HistoryClaim<'_>, history: &History<'_>) -> Self {
+    pub(crate) fn within(self, room: u64, claim: &HistoryClaim<'_>, history: &History) -> Self {
         let Some(round) = first_round(claim, room) else {
             return self;
         };
@@ -75,7 +75,7 @@ impl Cut {
     }
 
     /// What is sent of the history.
-    pub(crate) fn pieces<'h>(&'h self, history: &'h History<'_>) -> Vec<&'h Piece> {
+    pub(crate) fn pieces<'h>(&'h self, history: &'h History) -> Vec<&'h Piece> {
         let start = history
             .rounds
             .get(self.round)
@@ -88,7 +88,7 @@ impl Cut {
     /// The cut as the plan keeps it; `None` if nothing is cut.
     pub(crate) fn frontier(
         &self,
-        history: &History<'_>,
+        history: &History,
         input: &CompileInput<'_>,
     ) -> Option<TrimFrontier> {
         if self.round == 0 {

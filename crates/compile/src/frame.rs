@@ -7,11 +7,11 @@ use contexture_wire::{Envelope, envelope};
 
 use crate::contribution::Band;
 use crate::count::Tokens;
+use crate::memo::Memo;
 use crate::passes::lower::Press;
 use crate::passes::place::{Placed, Slot};
 use crate::refusal::Refusal;
 use crate::request::CompileRequest;
-use crate::scratch::Scratch;
 
 /// The weight of what every payload of a request has.
 #[derive(Debug)]
@@ -28,7 +28,7 @@ impl Frame {
         request: &CompileRequest,
         slots: &[Slot<'_>],
         press: &Press<'_>,
-        scratch: &mut Scratch,
+        memo: &mut Memo,
     ) -> Self {
         let framing = press.framing();
         let mut around = framing.request;
@@ -43,7 +43,7 @@ impl Frame {
         for tool in &request.tools {
             let hash = tool_hash(tool);
             hasher.update(hash.as_bytes());
-            tools += press.tool(tool, hash, scratch);
+            tools += press.tool(tool, hash, memo);
         }
         let mut bytes = [0; 16];
         hasher.finalize_xof().fill(&mut bytes);

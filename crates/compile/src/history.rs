@@ -5,16 +5,16 @@ use std::ops::Range;
 use contexture_ir::{ContentHash, Item, Role};
 
 use crate::block::{Class, rounds};
+use crate::memo::Memo;
 use crate::passes::lower::{Piece, Press};
 use crate::passes::repair::Entry;
 use crate::request::PathItem;
-use crate::scratch::Scratch;
 
 /// The history, whole.
-#[derive(Debug)]
-pub(crate) struct History<'a> {
+#[derive(Debug, Default)]
+pub(crate) struct History {
     /// The items, repaired; sources are indexes on the path.
-    pub(crate) entries: Vec<Entry<'a>>,
+    pub(crate) entries: Vec<Entry>,
     pub(crate) pieces: Vec<Piece>,
     pub(crate) rounds: Vec<Round>,
     /// The first round that is required, with all after it.
@@ -47,52 +47,59 @@ pub(crate) struct Single {
     pub(crate) piece: Piece,
 }
 
-impl<'a> History<'a> {
-    /// Lowers and weighs the entries.
-    pub(crate) fn weigh(entries: Vec<Entry<'a>>, press: &Press<'_>, scratch: &mut Scratch) -> Self {
-        let pieces = press.press(&entries, scratch);
-        let rounds: Vec<Round> = rounds(pieces.iter().map(|piece| piece.class))
-            .into_iter()
-            .map(|range| {
-                let own = pieces.get(range.clone()).unwrap_or_default();
-                Round {
-                    weight: own.iter().map(Piece::weight).sum(),
-                    entries: own.first().map_or(0, |piece| piece.entries.start)
-                        ..own.last().map_or(0, |piece| piece.entries.end),
-                    pieces: range,
-                }
-            })
-            .collect();
-        let mut history = Self {
-            last: rounds.len().saturating_sub(1),
-            entries,
-            pieces,
-            rounds,
-            opening: None,
-            task: None,
-            question: None,
-        };
-        history.opening = history.find_opening(press, scratch);
-        let count = history.entries.len();
-        history.task = (0..count).find_map(|entry| history.words(entry, press, scratch));
-        history.question = (0..count)
-            .rev()
-            .find_map(|entry| history.words(entry, press, scratch));
-        history
+impl History {
+    /// Lowers and weighs entries behind those that are there; the first of them opens a round.
+    pub(crate) fn append(&mut self, entries: Vec<Entry>, press: &Press<'_>, memo: &mut Memo) {
+        let (first_entry, first_piece) = (self.entries.len(), self.pieces.len());
+        let mut pieces = press.press(&entries, memo);
+        for piece in &mut pieces {
+            piece.entries.start += first_entry;
+            piece.entries.end += first_entry;
+        }
+        for range in rounds(pieces.iter().map(|piece| piece.class)) {
+            let own = pieces.get(range.clone()).unwrap_or_default();
+            self.rounds.push(Round {
+                weight: own.iter().map(Piece::weight).sum(),
+                entries: own.first().map_or(0, |piece| piece.entries.start)
+                    ..own.last().map_or(0, |piece| piece.entries.end),
+                pieces: range.start + first_piece..range.end + first_piece,
+            });
+        }
+        self.entries.extend(entries);
+        self.pieces.extend(pieces);
+        self.last = self.rounds.len().saturating_sub(1);
+        self.mark(press, memo);
     }
 
-    fn find_opening(&self, press: &Press<'_>, scratch: &mut Scratch) -> Option<Single> {
+    /// Takes the newest round out.
+    pub(crate) fn forget_last_round(&mut self) {
+        if let Some(round) = self.rounds.pop() {
+            self.pieces.truncate(round.pieces.start);
+            self.entries.truncate(round.entries.start);
+        }
+    }
+
+    /// Finds the messages that are kept when their rounds are cut.
+    fn mark(&mut self, press: &Press<'_>, memo: &mut Memo) {
+        self.opening = self.find_opening(press, memo);
+        let count = self.entries.len();
+        self.task = (0..count).find_map(|entry| self.words(entry, press, memo));
+        let mut newest_first = (0..count).rev();
+        self.question = newest_first.find_map(|entry| self.words(entry, press, memo));
+    }
+
+    fn find_opening(&self, press: &Press<'_>, memo: &mut Memo) -> Option<Single> {
         let mut singles =
-            (0..self.entries.len()).filter_map(|entry| self.single(entry, press, scratch));
+            (0..self.entries.len()).filter_map(|entry| self.single(entry, press, memo));
         let first = singles.find(|single| single.piece.elements() > 0)?;
         let persons = self.entries.get(first.entry).is_some_and(is_persons);
         (first.piece.class == Class::User && !persons).then_some(first)
     }
 
     /// A person's message that says something to this target.
-    fn words(&self, entry: usize, press: &Press<'_>, scratch: &mut Scratch) -> Option<Single> {
+    fn words(&self, entry: usize, press: &Press<'_>, memo: &mut Memo) -> Option<Single> {
         self.entries.get(entry).filter(|own| is_persons(own))?;
-        let single = self.single(entry, press, scratch)?;
+        let single = self.single(entry, press, memo)?;
         (single.piece.elements() > 0).then_some(single)
     }
 
@@ -108,7 +115,7 @@ impl<'a> History<'a> {
         &self,
         entry: usize,
         press: &Press<'_>,
-        scratch: &mut Scratch,
+        memo: &mut Memo,
     ) -> Option<Single> {
         let own = self.entries.get(entry..=entry)?;
         let round = self
@@ -118,13 +125,13 @@ impl<'a> History<'a> {
             round,
             entry,
             source: own.first()?.source,
-            piece: press.press(own, scratch).into_iter().next()?,
+            piece: press.press(own, memo).into_iter().next()?,
         })
     }
 
     /// The entry of a path index, if it is a user's message.
     pub(crate) fn user_message(&self, source: usize) -> Option<usize> {
-        let found = |entry: &Entry<'_>| entry.source == Some(source) && is_persons(entry);
+        let found = |entry: &Entry| entry.source == Some(source) && is_persons(entry);
         self.entries.iter().position(found)
     }
 
@@ -178,7 +185,7 @@ impl<'a> History<'a> {
     }
 }
 
-fn is_persons(entry: &Entry<'_>) -> bool {
+fn is_persons(entry: &Entry) -> bool {
     entry.source.is_some()
         && matches!(&*entry.item, Item::Message(message) if message.role == Role::User)
 }

@@ -21,6 +21,7 @@ mod cut;
 mod frame;
 mod front;
 mod history;
+mod memo;
 mod passes;
 mod payload;
 mod pipeline;

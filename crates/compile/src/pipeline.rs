@@ -17,12 +17,12 @@ use crate::account::{Ledger, advice, report, required};
 use crate::contribution::Band;
 use crate::cut::Cut;
 use crate::frame::Frame;
-use crate::front::front;
+use crate::front::{Front, front};
 use crate::history::History;
+use crate::memo::Memo;
 use crate::passes::budget::{Claim, HistoryClaim, grants, required_history};
 use crate::passes::lower::{Piece, Press};
 use crate::passes::place::{Placed, Slot, arrange, bridges, fit, place, units};
-use crate::passes::select::select;
 use crate::passes::verify::{Sealed, verify};
 use crate::payload::{Element, Payload};
 use crate::plan::{Advice, Plan, Prefix};
@@ -49,16 +49,27 @@ pub struct Compiled {
 /// # Errors
 /// A [`Refusal`] where no payload can satisfy the post-condition.
 pub fn compile(input: &CompileInput<'_>, scratch: &mut Scratch) -> Result<Compiled, Refusal> {
-    let request = input.request;
-    let limit = limit(request)?;
-    let press = Press::new(request, input.counter, scratch);
+    let limit = limit(input.request)?;
+    let press = Press::new(input.request, input.counter, &mut scratch.memo);
+    let front = front(input, &press, scratch);
+    let compiled = back(input, limit, &front, &press, &mut scratch.memo);
+    scratch.keep_front(front);
+    compiled
+}
 
-    let selected = select(input.path, request.dialect.format);
-    let front = front(input, &selected, &press, scratch);
+/// The back half: from weighed rounds to the payload.
+fn back(
+    input: &CompileInput<'_>,
+    limit: u64,
+    front: &Front,
+    press: &Press<'_>,
+    memo: &mut Memo,
+) -> Result<Compiled, Refusal> {
+    let request = input.request;
     let mut slots = arrange(input.contributions);
     let mut whole: Vec<Placed> = slots
         .iter()
-        .map(|slot| place(slot, units(&slot.contribution.content), &press, scratch))
+        .map(|slot| place(slot, units(&slot.contribution.content), press, memo))
         .collect::<Result<_, _>>()?;
     let bridges = bridges(&front.history, request, &slots, &whole);
     for slot in bridges.iter().map(Slot::in_its_band) {
@@ -66,13 +77,13 @@ pub fn compile(input: &CompileInput<'_>, scratch: &mut Scratch) -> Result<Compil
             Band::Anchor => slots.partition_point(|other| other.band < Band::Anchor),
             _ => slots.len(),
         };
-        whole.insert(at, place(&slot, 1, &press, scratch)?);
+        whole.insert(at, place(&slot, 1, press, memo)?);
         slots.insert(at, slot);
     }
-    let frame = Frame::weigh(request, &slots, &press, scratch);
+    let frame = Frame::weigh(request, &slots, press, memo);
 
     let target = format!("{}/{}/{limit}", request.dialect.format, request.model);
-    let latched = Cut::latched(input, &target, &front.history, &press, scratch);
+    let latched = Cut::latched(input, &target, &front.history, press, memo);
     let natural: Vec<u64> = whole.iter().map(|placed| placed.text.high).collect();
     let (placed, cut) = budget(
         &Budgeting {
@@ -81,11 +92,11 @@ pub fn compile(input: &CompileInput<'_>, scratch: &mut Scratch) -> Result<Compil
             slots: &slots,
             frame: &frame,
             history: &front.history,
-            press: &press,
+            press,
         },
         whole,
         latched,
-        scratch,
+        memo,
     )?;
 
     let (before, mut owners) = band_pieces(&slots, &placed, |band| band <= Band::Anchor);
@@ -109,7 +120,7 @@ pub fn compile(input: &CompileInput<'_>, scratch: &mut Scratch) -> Result<Compil
     let ledger = Ledger {
         input,
         limit,
-        front: &front,
+        front,
         slots: &slots,
         placed: &placed,
         natural: &natural,
@@ -140,7 +151,7 @@ struct Budgeting<'a> {
     limit: u64,
     slots: &'a [Slot<'a>],
     frame: &'a Frame,
-    history: &'a History<'a>,
+    history: &'a History,
     press: &'a Press<'a>,
 }
 
@@ -149,7 +160,7 @@ fn budget(
     given: &Budgeting<'_>,
     whole: Vec<Placed>,
     latched: Cut,
-    scratch: &mut Scratch,
+    memo: &mut Memo,
 ) -> Result<(Vec<Placed>, Cut), Refusal> {
     let (request, history, frame) = (given.request, given.history, given.frame);
     let rounds: Vec<u64> = history.rounds.iter().map(|round| round.weight).collect();
@@ -184,7 +195,7 @@ fn budget(
     })?;
     let mut placed: Vec<Placed> = Vec::with_capacity(whole.len());
     for ((slot, whole), grant) in given.slots.iter().zip(whole).zip(granted) {
-        placed.push(fit(slot, whole, grant, given.press, scratch)?);
+        placed.push(fit(slot, whole, grant, given.press, memo)?);
     }
     let taken: u64 = placed.iter().map(Placed::weight).sum();
     let room = given

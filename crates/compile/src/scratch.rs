@@ -1,48 +1,28 @@
-//! The memo of counts and lowered chunks.
+//! What is kept from one compile to the next to save work.
 //!
-//! A scratch saves work and decides nothing: compiling with an empty, a warm or another
-//! conversation's scratch gives the same bytes. It is bounded: what two generations of compiles did
-//! not use is forgotten.
+//! A scratch decides nothing: compiling with an empty, a warm or another conversation's scratch gives
+//! the same bytes.
 
-use std::hash::{BuildHasherDefault, Hasher};
-use std::sync::Arc;
+use crate::front::Front;
+use crate::memo::Memo;
 
-use contexture_ir::ContentHash;
-use contexture_wire::Chunk;
-use indexmap::IndexMap;
-
-use crate::count::Tokens;
-
-/// What a scratch may hold by default, in bytes of chunks and entries of counts.
+/// What the memo may hold by default, in bytes of chunks and entries of counts.
 const DEFAULT_BYTES: usize = 64 << 20;
+/// How many histories are kept whole, newest first.
+const FRONTS: usize = 4;
 
-/// A memo to be kept from one compile to the next.
+/// Saves work from one compile to the next: counts and lowered blocks by content, bounded, and the
+/// newest few histories whole.
 #[derive(Debug)]
 pub struct Scratch {
-    counts: Generations<Tokens>,
-    chunks: Generations<Arc<Lowered>>,
-    names: Vec<String>,
+    pub(crate) memo: Memo,
+    fronts: Vec<Front>,
 }
 
 impl Default for Scratch {
     fn default() -> Self {
         Self::with_capacity(DEFAULT_BYTES)
     }
-}
-
-/// One block as the target writes it.
-#[derive(Debug)]
-pub(crate) struct Lowered {
-    pub(crate) key: ContentHash,
-    pub(crate) json: Arc<str>,
-    pub(crate) chunk: Chunk,
-}
-
-/// A content and how it was treated: what was counted by whom, lowered for whom.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct Key {
-    pub(crate) content: ContentHash,
-    pub(crate) variant: u32,
 }
 
 impl Scratch {
@@ -52,110 +32,24 @@ impl Scratch {
         Self::default()
     }
 
-    /// An empty scratch that holds about so many bytes.
+    /// An empty scratch whose memo holds about so many bytes.
     #[must_use]
     pub fn with_capacity(bytes: usize) -> Self {
         Self {
-            counts: Generations::new(bytes / 4),
-            chunks: Generations::new(bytes / 4 * 3),
-            names: Vec::new(),
+            memo: Memo::new(bytes),
+            fronts: Vec::new(),
         }
     }
 
-    /// A small number that stands for a name as long as this scratch lives.
-    pub(crate) fn variant(&mut self, name: &str) -> u32 {
-        let at = self.names.iter().position(|known| known == name);
-        let at = at.unwrap_or_else(|| {
-            self.names.push(name.to_owned());
-            self.names.len() - 1
-        });
-        u32::try_from(at).unwrap_or(u32::MAX)
+    /// Takes the first history out for which `fits` holds.
+    pub(crate) fn take_front(&mut self, fits: impl FnMut(&Front) -> bool) -> Option<Front> {
+        let at = self.fronts.iter().position(fits)?;
+        Some(self.fronts.remove(at))
     }
 
-    pub(crate) fn count(&mut self, key: Key, count: impl FnOnce() -> Tokens) -> Tokens {
-        self.counts.get_or(key, || (count(), 0))
-    }
-
-    pub(crate) fn chunk(&mut self, key: Key, lower: impl FnOnce() -> Chunk) -> Arc<Lowered> {
-        let made = || {
-            let mut chunk = lower();
-            let json: Arc<str> = std::mem::take(&mut chunk.json).into();
-            let size = json.len() + size_of::<Lowered>();
-            let lowered = Lowered {
-                key: key.content,
-                json,
-                chunk,
-            };
-            (Arc::new(lowered), size)
-        };
-        self.chunks.get_or(key, made)
-    }
-}
-
-/// Two generations: what is used moves to the young one; when that is full it becomes the old one and
-/// the old one is forgotten.
-#[derive(Debug)]
-struct Generations<V> {
-    young: Map<V>,
-    old: Map<V>,
-    weight: usize,
-    capacity: usize,
-}
-
-type Map<V> = IndexMap<Key, (V, usize), BuildHasherDefault<Prehashed>>;
-
-impl<V> Generations<V> {
-    fn new(capacity: usize) -> Self {
-        Self {
-            young: Map::default(),
-            old: Map::default(),
-            weight: 0,
-            capacity: capacity / 2,
-        }
-    }
-
-    fn get_or(&mut self, key: Key, make: impl FnOnce() -> (V, usize)) -> V
-    where
-        V: Clone,
-    {
-        if let Some((value, _)) = self.young.get(&key) {
-            return value.clone();
-        }
-        let (value, weight) = self.old.swap_remove(&key).unwrap_or_else(make);
-        let whole = weight + size_of::<(Key, V)>();
-        if self.weight + whole > self.capacity {
-            self.old = std::mem::take(&mut self.young);
-            self.weight = 0;
-        }
-        self.weight += whole;
-        self.young.insert(key, (value.clone(), weight));
-        value
-    }
-}
-
-/// Content hashes are uniform already: eight of their bytes are the hash.
-#[derive(Default)]
-struct Prehashed(u64);
-
-impl Hasher for Prehashed {
-    fn finish(&self) -> u64 {
-        self.0
-    }
-
-    fn write(&mut self, bytes: &[u8]) {
-        for part in bytes.chunks(8) {
-            let mut word = [0; 8];
-            word.iter_mut().zip(part).for_each(|(to, from)| *to = *from);
-            self.0 = self.0.rotate_left(5) ^ u64::from_le_bytes(word);
-        }
-    }
-
-    fn write_usize(&mut self, _length: usize) {}
-
-    fn write_u32(&mut self, number: u32) {
-        self.0 = self
-            .0
-            .rotate_left(5)
-            .wrapping_add(u64::from(number).wrapping_mul(0x9e37_79b9_7f4a_7c15));
+    /// Keeps a history for the next compile.
+    pub(crate) fn keep_front(&mut self, front: Front) {
+        self.fronts.truncate(FRONTS - 1);
+        self.fronts.insert(0, front);
     }
 }

@@ -1,5 +1,5 @@
 //! Writes blocks in the target's format, once each: a block that was lowered before comes out of the
-//! scratch, with its weight.
+//! memo, with its weight.
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -11,9 +11,9 @@ use contexture_wire::{Dialect, Run, lower_run};
 
 use crate::block::{Block, Class, blocks};
 use crate::count::{Framing, Tokens};
+use crate::memo::{Key, Lowered, Memo};
 use crate::passes::repair::Entry;
 use crate::request::CompileRequest;
-use crate::scratch::{Key, Lowered, Scratch};
 use crate::weigh::Scale;
 
 /// A block as it will be sent.
@@ -54,7 +54,7 @@ impl<'a> Press<'a> {
     pub(crate) fn new(
         request: &'a CompileRequest,
         counter: &'a dyn TokenCounter,
-        scratch: &mut Scratch,
+        memo: &mut Memo,
     ) -> Self {
         let (dialect, media) = (request.dialect, &request.media);
         let format = dialect.format;
@@ -66,9 +66,14 @@ impl<'a> Press<'a> {
                 media,
             },
             framing: Framing::of(format),
-            lowering: scratch.variant(&format!("lower {dialect:?}")),
-            counting: scratch.variant(&format!("count {format} {} {media:?}", counter.name())),
+            lowering: memo.variant(&format!("lower {dialect:?}")),
+            counting: memo.variant(&format!("count {format} {} {media:?}", counter.name())),
         }
+    }
+
+    /// What lowering and counting depend on, as the memo knows it.
+    pub(crate) const fn variants(&self) -> (u32, u32) {
+        (self.lowering, self.counting)
     }
 
     pub(crate) const fn dialect(&self) -> Dialect {
@@ -84,43 +89,38 @@ impl<'a> Press<'a> {
     }
 
     /// Counts a text that is not an item's.
-    pub(crate) fn text(&self, text: &str, scratch: &mut Scratch) -> Tokens {
+    pub(crate) fn text(&self, text: &str, memo: &mut Memo) -> Tokens {
         let key = Key {
             content: ContentHash::of(text.as_bytes()),
             variant: self.counting,
         };
-        scratch.count(key, || self.scale.text(text))
+        memo.count(key, || self.scale.text(text))
     }
 
     /// Counts a tool's definition.
-    pub(crate) fn tool(
-        &self,
-        tool: &ToolDefinition,
-        hash: ContentHash,
-        scratch: &mut Scratch,
-    ) -> Tokens {
+    pub(crate) fn tool(&self, tool: &ToolDefinition, hash: ContentHash, memo: &mut Memo) -> Tokens {
         let key = Key {
             content: hash,
             variant: self.counting,
         };
-        scratch.count(key, || self.scale.tool(tool))
+        memo.count(key, || self.scale.tool(tool))
     }
 
     /// Lowers entries block by block.
-    pub(crate) fn press(&self, entries: &[Entry<'_>], scratch: &mut Scratch) -> Vec<Piece> {
+    pub(crate) fn press(&self, entries: &[Entry], memo: &mut Memo) -> Vec<Piece> {
         let wired = wired(entries);
         blocks(entries.iter().map(|entry| &*entry.item))
             .into_iter()
-            .map(|block| self.piece(block, entries, &wired, scratch))
+            .map(|block| self.piece(block, entries, &wired, memo))
             .collect()
     }
 
     fn piece(
         &self,
         block: Block,
-        entries: &[Entry<'_>],
+        entries: &[Entry],
         wired: &[contexture_wire::Entry<'_>],
-        scratch: &mut Scratch,
+        memo: &mut Memo,
     ) -> Piece {
         let own = entries.get(block.items.clone()).unwrap_or_default();
         let wired = wired.get(block.items.clone()).unwrap_or_default();
@@ -133,12 +133,12 @@ impl<'a> Press<'a> {
             start: 0,
             entries: wired,
         };
-        let lowered = scratch.chunk(key, || lower_run(&self.dialect, &run));
+        let lowered = memo.chunk(key, || lower_run(&self.dialect, &run));
         let elements = lowered.chunk.facts.elements as u64;
         let (mut text, mut framing) = (Tokens::ZERO, elements * self.framing.message);
         if elements > 0 {
             for entry in own {
-                text += self.item(entry, scratch);
+                text += self.item(entry, memo);
                 framing += match &*entry.item {
                     Item::FunctionCall(_) => self.framing.call,
                     Item::FunctionCallOutput(_) => self.framing.output,
@@ -155,17 +155,17 @@ impl<'a> Press<'a> {
         }
     }
 
-    fn item(&self, entry: &Entry<'_>, scratch: &mut Scratch) -> Tokens {
+    fn item(&self, entry: &Entry, memo: &mut Memo) -> Tokens {
         let key = Key {
             content: entry.hash,
             variant: self.counting,
         };
-        scratch.count(key, || self.scale.item(&entry.item))
+        memo.count(key, || self.scale.item(&entry.item))
     }
 }
 
 /// Entries with what their neighbours say: outputs know the function of the step before them.
-fn wired<'e>(entries: &'e [Entry<'_>]) -> Vec<contexture_wire::Entry<'e>> {
+fn wired<'e>(entries: &'e [Entry]) -> Vec<contexture_wire::Entry<'e>> {
     let mut step: VecDeque<(&str, &str)> = VecDeque::new();
     let mut out = Vec::with_capacity(entries.len());
     for entry in entries {
@@ -190,7 +190,7 @@ fn wired<'e>(entries: &'e [Entry<'_>]) -> Vec<contexture_wire::Entry<'e>> {
 }
 
 /// The identity of a block: its items, and what its neighbours say about them.
-fn block_hash(entries: &[Entry<'_>], wired: &[contexture_wire::Entry<'_>]) -> ContentHash {
+fn block_hash(entries: &[Entry], wired: &[contexture_wire::Entry<'_>]) -> ContentHash {
     let mut hasher = blake3::Hasher::new();
     for (entry, wired) in entries.iter().zip(wired) {
         hasher.update(entry.hash.as_bytes());

@@ -4,7 +4,7 @@
 //! contributions' order. What changes with every call stands behind the history as blocks of its own,
 //! whatever its band, so that it never changes earlier bytes.
 
-use std::borrow::Cow;
+use std::sync::Arc;
 
 use contexture_ir::{ContentHash, Item, Message, Role};
 use contexture_wire::{BEGINNING, CONTINUE, Format, RepairRules};
@@ -13,13 +13,13 @@ use crate::block::Class;
 use crate::contribution::{Band, Content, Contribution, Stability};
 use crate::count::Tokens;
 use crate::history::History;
+use crate::memo::Memo;
 use crate::passes::lower::{Piece, Press};
 use crate::passes::repair::{Entry, repair};
 use crate::passes::select::adapt;
 use crate::refusal::Refusal;
 use crate::report::Repair;
 use crate::request::CompileRequest;
-use crate::scratch::Scratch;
 
 /// A contribution in its place.
 #[derive(Clone, Copy, Debug)]
@@ -97,7 +97,7 @@ fn band(contribution: &Contribution) -> Band {
 /// them. Taking the model's words away, or passing them for the beginning of its answer, would change
 /// what was said; a message of its own leaves every byte before it alone.
 pub(crate) fn bridges(
-    history: &History<'_>,
+    history: &History,
     request: &CompileRequest,
     slots: &[Slot<'_>],
     whole: &[Placed],
@@ -136,13 +136,13 @@ pub(crate) fn place(
     slot: &Slot<'_>,
     units: usize,
     press: &Press<'_>,
-    scratch: &mut Scratch,
+    memo: &mut Memo,
 ) -> Result<Placed, Refusal> {
     let body = body(slot, units)?;
     let mut placed = match (slot.band, body) {
         (_, Body::Text(text)) if text.is_empty() => Placed::default(),
         (Band::System, Body::Text(text)) => Placed {
-            text: press.text(&text, scratch),
+            text: press.text(&text, memo),
             system: Some(text),
             ..Placed::default()
         },
@@ -156,13 +156,13 @@ pub(crate) fn place(
         },
         (_, Body::Text(text)) => {
             let message = Message::text(host_role(press), text);
-            pieces(&[message.into()], press, scratch)
+            pieces(&[message.into()], press, memo)
         }
         (_, Body::Messages(messages)) => {
             let items: Vec<Item> = messages.into_iter().map(Item::from).collect();
-            pieces(&items, press, scratch)
+            pieces(&items, press, memo)
         }
-        (_, Body::Items(items)) => pieces(items, press, scratch),
+        (_, Body::Items(items)) => pieces(items, press, memo),
     };
     placed.units = units;
     Ok(placed)
@@ -175,7 +175,7 @@ pub(crate) fn fit(
     whole: Placed,
     grant: u64,
     press: &Press<'_>,
-    scratch: &mut Scratch,
+    memo: &mut Memo,
 ) -> Result<Placed, Refusal> {
     if whole.weight() <= grant {
         return Ok(whole);
@@ -184,7 +184,7 @@ pub(crate) fn fit(
     let mut best = Placed::default();
     while too_many - fits > 1 {
         let middle = fits + (too_many - fits) / 2;
-        let placed = place(slot, middle, press, scratch)?;
+        let placed = place(slot, middle, press, memo)?;
         if placed.weight() <= grant {
             (fits, best) = (middle, placed);
         } else {
@@ -238,31 +238,24 @@ fn body<'a>(slot: &Slot<'a>, units: usize) -> Result<Body<'a>, Refusal> {
     })
 }
 
-fn pieces(items: &[Item], press: &Press<'_>, scratch: &mut Scratch) -> Placed {
+fn pieces(items: &[Item], press: &Press<'_>, memo: &mut Memo) -> Placed {
     let format = press.dialect().format;
-    let items: Vec<Cow<'_, Item>> = items
-        .iter()
-        .map(|item| adapt(item, format).map_or(Cow::Borrowed(item), Cow::Owned))
-        .collect();
-    let hashed: Vec<(&Item, ContentHash)> = items
-        .iter()
-        .map(|item| (&**item, ContentHash::of(item.to_json().as_bytes())))
-        .collect();
+    let entries = items.iter().enumerate().map(|(at, item)| {
+        let item = adapt(item, format).unwrap_or_else(|| item.clone());
+        let hash = ContentHash::of(item.to_json().as_bytes());
+        Entry::new(Arc::new(item), hash, at)
+    });
     let rules = RepairRules {
         user_first: false,
         user_last: false,
         ..RepairRules::for_format(format)
     };
-    let repaired = repair(&hashed, &rules);
-    let entries: Vec<Entry<'_>> = repaired
-        .entries
-        .into_iter()
-        .map(|entry| Entry {
-            item: Cow::Owned(entry.item.into_owned()),
-            ..entry
-        })
-        .collect();
-    let pieces = press.press(&entries, scratch);
+    let mut repaired = repair(entries.collect(), &rules);
+    // Its indexes are the contribution's, not the path's.
+    for repair in &mut repaired.repairs {
+        repair.index = None;
+    }
+    let pieces = press.press(&repaired.entries, memo);
     Placed {
         text: pieces.iter().map(|piece| piece.text).sum(),
         framing: pieces.iter().map(|piece| piece.framing).sum(),

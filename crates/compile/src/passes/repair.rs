@@ -4,6 +4,7 @@
 //! How is the wire crate's business.
 
 use std::borrow::Cow;
+use std::sync::Arc;
 
 use contexture_ir::{ContentHash, Item};
 use contexture_wire::{RepairRules, repair as mend};
@@ -12,58 +13,73 @@ use crate::report::Repair;
 
 /// An item on its way into the payload.
 #[derive(Clone, Debug)]
-pub(crate) struct Entry<'a> {
-    pub(crate) item: Cow<'a, Item>,
+pub(crate) struct Entry {
+    pub(crate) item: Arc<Item>,
     /// The hash of the item as it stands here.
     pub(crate) hash: ContentHash,
-    /// Its index in what was repaired; `None` for what repair made up.
+    /// Where it comes from: an index on the path; `None` for what repair made up.
     pub(crate) source: Option<usize>,
     /// The call id to write instead of the item's own.
     pub(crate) call_id: Option<String>,
 }
 
+impl Entry {
+    /// An item as it came.
+    pub(crate) const fn new(item: Arc<Item>, hash: ContentHash, source: usize) -> Self {
+        Self {
+            item,
+            hash,
+            source: Some(source),
+            call_id: None,
+        }
+    }
+}
+
 /// A repaired history.
 #[derive(Debug, Default)]
-pub(crate) struct Repaired<'a> {
-    pub(crate) entries: Vec<Entry<'a>>,
-    /// Indexes of what was left out, ascending.
+pub(crate) struct Repaired {
+    pub(crate) entries: Vec<Entry>,
+    /// The sources of what was left out, ascending.
     pub(crate) dropped: Vec<usize>,
     pub(crate) repairs: Vec<Repair>,
 }
 
-/// Repairs items, each given with its content hash.
-pub(crate) fn repair<'a>(items: &[(&'a Item, ContentHash)], rules: &RepairRules) -> Repaired<'a> {
-    let list: Vec<&Item> = items.iter().map(|(item, _)| *item).collect();
+/// Repairs entries as they came.
+pub(crate) fn repair(entries: Vec<Entry>, rules: &RepairRules) -> Repaired {
+    let list: Vec<&Item> = entries.iter().map(|entry| &*entry.item).collect();
     let mended = mend(&list, rules);
-    let mut kept = vec![false; items.len()];
-    let mut entries = Vec::with_capacity(mended.items.len());
+    let mut kept = vec![false; entries.len()];
+    let mut out = Vec::with_capacity(mended.items.len());
     for repaired in mended.items {
         if let Some(kept) = repaired.source.and_then(|at| kept.get_mut(at)) {
             *kept = true;
         }
-        let own = repaired.source.and_then(|at| items.get(at));
-        entries.push(Entry {
-            hash: match (&repaired.item, own) {
-                (Cow::Borrowed(_), Some((_, hash))) => *hash,
-                (item, _) => ContentHash::of(item.to_json().as_bytes()),
-            },
-            item: repaired.item,
-            source: repaired.source,
+        let own = repaired.source.and_then(|at| entries.get(at));
+        let source = own.and_then(|own| own.source);
+        let (item, hash) = match (repaired.item, own) {
+            (Cow::Borrowed(_), Some(own)) => (Arc::clone(&own.item), own.hash),
+            (item, _) => {
+                let hash = ContentHash::of(item.to_json().as_bytes());
+                (Arc::new(item.into_owned()), hash)
+            }
+        };
+        out.push(Entry {
+            item,
+            hash,
+            source,
             call_id: repaired.call_id,
         });
     }
+    let source = |at: usize| entries.get(at).and_then(|entry| entry.source);
     let gone = kept.iter().enumerate().filter(|(_, kept)| !**kept);
+    let repairs = mended.issues.into_iter().map(|issue| Repair {
+        index: source(issue.index),
+        what: issue.kind.as_str().to_owned(),
+        why: issue.what,
+    });
     Repaired {
-        entries,
-        dropped: gone.map(|(at, _)| at).collect(),
-        repairs: mended
-            .issues
-            .into_iter()
-            .map(|issue| Repair {
-                index: (issue.index < items.len()).then_some(issue.index),
-                what: issue.kind.as_str().to_owned(),
-                why: issue.what,
-            })
-            .collect(),
+        dropped: gone.filter_map(|(at, _)| source(at)).collect(),
+        repairs: repairs.collect(),
+        entries: out,
     }
 }

@@ -78,6 +78,14 @@ fn grow(path: &[PathItem], system: &[Contribution], format: Format, limit: u64) 
             continue;
         };
         check_report(&compiled, &path[..length], "growing");
+        let cold = with(
+            &path[..length],
+            &contributions,
+            &request,
+            &plan,
+            &mut Scratch::new(),
+        );
+        assert_same(&compiled, &cold.unwrap());
         let json = compiled.payload.to_json();
         let epoch = compiled.report.epoch.clone();
         if let Some((before, number)) = &before {
@@ -94,6 +102,12 @@ fn grow(path: &[PathItem], system: &[Contribution], format: Format, limit: u64) 
         plan = compiled.plan;
     }
     trims
+}
+
+fn assert_same(warm: &Compiled, cold: &Compiled) {
+    assert_eq!(warm.payload.to_json(), cold.payload.to_json());
+    assert_eq!(warm.report, cold.report);
+    assert_eq!(warm.plan, cold.plan);
 }
 
 /// Law 10: a plan is of its path; compiling at an older head with the older plan gives the older bytes.

@@ -211,12 +211,7 @@ fn hostile_histories_give_sound_payloads_or_refusals() {
         failure_persistence: None,
         ..ProptestConfig::default()
     };
-    let mut runner = proptest::test_runner::TestRunner::new_with_rng(
-        config,
-        proptest::test_runner::TestRng::deterministic_rng(
-            proptest::test_runner::RngAlgorithm::ChaCha,
-        ),
-    );
+    let mut runner = deterministic(config);
     runner
         .run(&strategy, |(path, contributions, limit)| {
             for (format, validator) in &validators {
@@ -225,6 +220,50 @@ fn hostile_histories_give_sound_payloads_or_refusals() {
             Ok(())
         })
         .unwrap();
+}
+
+/// Law 4 on histories that grow item by item: what the scratch kept of the shorter one decides nothing.
+#[test]
+fn growing_hostile_histories_compile_as_if_new() {
+    let strategy = proptest::collection::vec(entry(), 0..24);
+    let config = ProptestConfig {
+        cases: if std::env::var_os("CONTEXTURE_SOAK").is_some() {
+            5_000
+        } else {
+            150
+        },
+        failure_persistence: None,
+        ..ProptestConfig::default()
+    };
+    let mut runner = deterministic(config);
+    runner
+        .run(&strategy, |path| {
+            for format in Format::PROVIDERS {
+                let request = request(format, 700);
+                let (mut plan, mut scratch) = (Plan::default(), Scratch::new());
+                for length in 0..=path.len() {
+                    let path = &path[..length];
+                    let warm = with(path, &[], &request, &plan, &mut scratch);
+                    let cold = with(path, &[], &request, &plan, &mut Scratch::new());
+                    match (warm, cold) {
+                        (Ok(warm), Ok(cold)) => {
+                            prop_assert_eq!(warm.payload.to_json(), cold.payload.to_json());
+                            prop_assert_eq!(warm.report, cold.report);
+                            prop_assert_eq!(&warm.plan, &cold.plan);
+                            plan = warm.plan;
+                        }
+                        (warm, cold) => prop_assert_eq!(warm.err(), cold.err()),
+                    }
+                }
+            }
+            Ok(())
+        })
+        .unwrap();
+}
+
+fn deterministic(config: ProptestConfig) -> proptest::test_runner::TestRunner {
+    use proptest::test_runner::{RngAlgorithm, TestRng, TestRunner};
+    TestRunner::new_with_rng(config, TestRng::deterministic_rng(RngAlgorithm::ChaCha))
 }
 
 #[test]

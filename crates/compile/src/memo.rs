@@ -1,0 +1,142 @@
+//! The memo of counts and lowered chunks, by content: bounded, what two generations did not use is
+//! forgotten.
+
+use std::hash::{BuildHasherDefault, Hasher};
+use std::sync::Arc;
+
+use contexture_ir::ContentHash;
+use contexture_wire::Chunk;
+use indexmap::IndexMap;
+
+use crate::count::Tokens;
+
+/// Counts and chunks.
+#[derive(Debug)]
+pub(crate) struct Memo {
+    counts: Generations<Tokens>,
+    chunks: Generations<Arc<Lowered>>,
+    names: Vec<String>,
+}
+
+/// One block as the target writes it.
+#[derive(Debug)]
+pub(crate) struct Lowered {
+    pub(crate) key: ContentHash,
+    pub(crate) json: Arc<str>,
+    pub(crate) chunk: Chunk,
+}
+
+/// A content and how it was treated: what was counted by whom, lowered for whom.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Key {
+    pub(crate) content: ContentHash,
+    pub(crate) variant: u32,
+}
+
+impl Memo {
+    /// An empty memo of about so many bytes.
+    pub(crate) fn new(bytes: usize) -> Self {
+        Self {
+            counts: Generations::new(bytes / 4),
+            chunks: Generations::new(bytes / 4 * 3),
+            names: Vec::new(),
+        }
+    }
+
+    /// A small number that stands for a name as long as this memo lives.
+    pub(crate) fn variant(&mut self, name: &str) -> u32 {
+        let at = self.names.iter().position(|known| known == name);
+        let at = at.unwrap_or_else(|| {
+            self.names.push(name.to_owned());
+            self.names.len() - 1
+        });
+        u32::try_from(at).unwrap_or(u32::MAX)
+    }
+
+    pub(crate) fn count(&mut self, key: Key, count: impl FnOnce() -> Tokens) -> Tokens {
+        self.counts.get_or(key, || (count(), 0))
+    }
+
+    pub(crate) fn chunk(&mut self, key: Key, lower: impl FnOnce() -> Chunk) -> Arc<Lowered> {
+        let made = || {
+            let mut chunk = lower();
+            let json: Arc<str> = std::mem::take(&mut chunk.json).into();
+            let size = json.len() + size_of::<Lowered>();
+            let lowered = Lowered {
+                key: key.content,
+                json,
+                chunk,
+            };
+            (Arc::new(lowered), size)
+        };
+        self.chunks.get_or(key, made)
+    }
+}
+
+/// Two generations: what is used moves to the young one; when that is full it becomes the old one and
+/// the old one is forgotten.
+#[derive(Debug)]
+struct Generations<V> {
+    young: Map<V>,
+    old: Map<V>,
+    weight: usize,
+    capacity: usize,
+}
+
+type Map<V> = IndexMap<Key, (V, usize), BuildHasherDefault<Prehashed>>;
+
+impl<V> Generations<V> {
+    fn new(capacity: usize) -> Self {
+        Self {
+            young: Map::default(),
+            old: Map::default(),
+            weight: 0,
+            capacity: capacity / 2,
+        }
+    }
+
+    fn get_or(&mut self, key: Key, make: impl FnOnce() -> (V, usize)) -> V
+    where
+        V: Clone,
+    {
+        if let Some((value, _)) = self.young.get(&key) {
+            return value.clone();
+        }
+        let (value, weight) = self.old.swap_remove(&key).unwrap_or_else(make);
+        let whole = weight + size_of::<(Key, V)>();
+        if self.weight + whole > self.capacity {
+            self.old = std::mem::take(&mut self.young);
+            self.weight = 0;
+        }
+        self.weight += whole;
+        self.young.insert(key, (value.clone(), weight));
+        value
+    }
+}
+
+/// Content hashes are uniform already: eight of their bytes are the hash.
+#[derive(Default)]
+struct Prehashed(u64);
+
+impl Hasher for Prehashed {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        for part in bytes.chunks(8) {
+            let mut word = [0; 8];
+            word.iter_mut().zip(part).for_each(|(to, from)| *to = *from);
+            self.0 = self.0.rotate_left(5) ^ u64::from_le_bytes(word);
+        }
+    }
+
+    fn write_usize(&mut self, _length: usize) {}
+
+    fn write_u32(&mut self, number: u32) {
+        self.0 = self
+            .0
+            .rotate_left(5)
+            .wrapping_add(u64::from(number).wrapping_mul(0x9e37_79b9_7f4a_7c15));
+    }
+}
