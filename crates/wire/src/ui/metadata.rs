@@ -4,6 +4,8 @@
 //! beside the part. Joining puts both together again. The provider name `contexture` is ours: it
 //! carries what an item has and a UI part has no field for.
 
+use std::collections::BTreeSet;
+
 use contexture_ir::{Extra, Fields, Raw, quote};
 
 use super::hints::wire_fields;
@@ -51,19 +53,19 @@ pub(super) struct Metadata {
 impl Metadata {
     /// Reads a checked value; one with repeated keys is not cut, `None`.
     pub(super) fn read(raw: &str) -> Option<Self> {
-        let mut providers: Vec<(String, Vec<(String, Raw)>)> = Vec::new();
+        let mut providers = Vec::new();
         for (name, value) in Fields::parse(raw).ok()?.iter() {
-            let mut keys: Vec<(String, Raw)> = Vec::new();
-            for (key, value) in Fields::parse(value.get()).ok()?.iter() {
-                if keys.iter().any(|(other, _)| other == key) {
-                    return None;
-                }
-                keys.push((key.to_owned(), Raw::from(value)));
-            }
-            if providers.iter().any(|(other, _)| other == name) {
+            let fields = Fields::parse(value.get()).ok()?;
+            if repeats(fields.iter().map(|(key, _)| key)) {
                 return None;
             }
-            providers.push((name.to_owned(), keys));
+            let keys = fields
+                .iter()
+                .map(|(key, value)| (key.to_owned(), Raw::from(value)));
+            providers.push((name.to_owned(), keys.collect::<Vec<_>>()));
+        }
+        if repeats(providers.iter().map(|(name, _)| name.as_str())) {
+            return None;
         }
         Some(Self {
             providers,
@@ -177,6 +179,11 @@ impl Metadata {
         });
         Raw::parse(object(providers.collect())).unwrap_or_else(|_| Raw::null())
     }
+}
+
+fn repeats<'n>(mut names: impl Iterator<Item = &'n str>) -> bool {
+    let mut seen = BTreeSet::new();
+    !names.all(|name| seen.insert(name))
 }
 
 /// Remembers under which of several names a provider appeared, if not the usual one.

@@ -752,3 +752,19 @@ fn recorded_histories_survive_the_ui() {
     }
     assert!(count > 30, "{count}");
 }
+
+#[test]
+fn hostile_sizes_take_linear_time() {
+    let keys: Vec<String> = (0..50_000).map(|n| format!("\"k{n}\":1")).collect();
+    let wide = format!("{{{}}}", keys.join(","));
+    let deep = format!("{}1{}", "[".repeat(100_000), "]".repeat(100_000));
+    let part = format!(r#"{{"type":"text","text":"","providerMetadata":{{"a":{wide}}}}}"#);
+    let tool = format!(
+        r#"{{"type":"tool-f","toolCallId":"c","state":"input-available","input":{deep},"x":{wide}}}"#
+    );
+    let calls = vec![done("same").to_string(); 5_000].join(",");
+    let text = format!(r#"[{{"id":"m","role":"assistant","parts":[{part},{tool},{calls}]}}]"#);
+    let lifted = lift(Format::Ui, &text).unwrap();
+    let lowered = lower(&Dialect::of(Format::Ui), Kind::Messages, &lifted.transcript);
+    assert_eq!(validate_json(&lowered.json).unwrap()[0].parts.len(), 5_002);
+}
