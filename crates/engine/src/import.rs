@@ -4,7 +4,7 @@
 //! stores nothing, importing a session that grew stores what is new. What a session holds besides
 //! items is kept beside the conversation, so that it can be exported as it came.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use contexture_ir::{
@@ -113,22 +113,21 @@ impl Import<'_> {
     async fn run(self) -> Result<Imported, EngineError> {
         let (blob, existed) = self.create().await?;
         let key = key_of(&self.session.source_id);
-        let partners = pairs(self.session.tree.iter().map(|node| &node.item));
         let mut stored: BTreeSet<usize> = BTreeSet::new();
         let mut new = 0;
         for (order, head) in self.session.heads.iter().enumerate() {
-            let chain: Vec<usize> = self.session.path(head.node);
-            let known = chain
+            let path: Vec<usize> = self.session.path(head.node);
+            let known = path
                 .iter()
                 .take_while(|index| stored.contains(index))
                 .count();
             let earlier = if existed {
-                self.stored_before(&key, &chain, known).await?
+                self.stored_before(&key, &path, known).await?
             } else {
                 known
             };
-            let (before, fresh) = chain.split_at(earlier);
-            stored.extend(&chain);
+            let (before, fresh) = path.split_at(earlier);
+            stored.extend(&path);
             if fresh.is_empty() {
                 continue;
             }
@@ -142,6 +141,7 @@ impl Import<'_> {
                 nodes: fresh,
             };
             new += fresh.len();
+            let partners = self.partners(&path);
             self.append(&key, &chain, &partners, blob.as_ref()).await?;
         }
         Ok(Imported {
@@ -151,6 +151,23 @@ impl Import<'_> {
             new,
             branches: self.session.heads.len(),
         })
+    }
+
+    /// The call that each output of a path answers. A call of the same id on another branch is
+    /// another call.
+    fn partners(&self, path: &[usize]) -> BTreeMap<usize, usize> {
+        let nodes: Vec<_> = path
+            .iter()
+            .filter_map(|index| self.session.tree.get(*index))
+            .collect();
+        let calls = pairs(nodes.iter().map(|node| &node.item));
+        let calls = calls
+            .into_iter()
+            .map(|call| call.and_then(|call| path.get(call)));
+        path.iter()
+            .zip(calls)
+            .filter_map(|(index, call)| Some((*index, *call?)))
+            .collect()
     }
 
     /// Makes the conversation, or finds it made by an earlier import, and says which. Gives the
@@ -237,7 +254,7 @@ impl Import<'_> {
         &self,
         key: &[u8; 16],
         chain: &Chain<'_>,
-        partners: &[Option<usize>],
+        partners: &BTreeMap<usize, usize>,
         blob: Option<&Arc<[u8]>>,
     ) -> Result<(), EngineError> {
         let items: Vec<NewItem> = chain
@@ -314,14 +331,14 @@ impl Import<'_> {
         &self,
         key: &[u8; 16],
         index: usize,
-        partners: &[Option<usize>],
+        partners: &BTreeMap<usize, usize>,
     ) -> Result<NewItem, EngineError> {
         let missing = || EngineError::BrokenSession {
             source_id: self.session.source_id.clone(),
             index,
         };
         let node = self.session.tree.get(index).ok_or_else(missing)?;
-        let call = partners.get(index).copied().flatten();
+        let call = partners.get(&index).copied();
         let answers = call.filter(|_| matches!(node.item, Item::FunctionCallOutput(_)));
         let message_id = node.message_id.as_deref().map(MessageId::new).transpose()?;
         Ok(NewItem {
