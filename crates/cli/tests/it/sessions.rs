@@ -125,6 +125,20 @@ fn a_log_whose_records_form_a_tree() {
 }
 
 #[test]
+fn a_log_of_many_trees_and_bad_records() {
+    let place = Place::new();
+    let file = place.write("edge.jsonl", read("claude-code/edge_cases.jsonl"));
+    let run = place.run(&format!("import {} --keep-going", file.display()));
+    assert_eq!(run.code, 1, "{}", run.err);
+    assert!(run.out.contains("11 branches"), "{}", run.out);
+    assert_eq!(run.err.matches("left out").count(), 7, "{}", run.err);
+    let id = run.out.split_whitespace().next().unwrap();
+    // Trees that share nothing are drawn apart.
+    let drawn = place.ok(&format!("log {id} --all"));
+    assert_eq!(drawn.split("\n\n").count(), 11, "{drawn}");
+}
+
+#[test]
 fn going_on_after_bad_records() {
     let place = Place::new();
     let good = r#"{"type":"user","uuid":"u1","parentUuid":null,"sessionId":"s1","message":{"role":"user","content":"hi"}}"#;
