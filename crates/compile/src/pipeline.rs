@@ -129,6 +129,12 @@ fn back(
         envelope: &envelope,
     };
     let report = report(&ledger, epoch, &payload, &pieces);
+    // Placeholders alone are no request, however legal.
+    let beside = input.contributions.iter().any(|one| one.band != Band::System);
+    if report.totals.items == 0 && !beside {
+        let format = request.dialect.format;
+        return Err(Refusal::NothingToSay { format });
+    }
     verify(&Sealed {
         request,
         limit,

@@ -12,8 +12,9 @@ use contexture_ir::{
 };
 use contexture_sessions::{Session, SessionHead};
 use contexture_store::{
-    Activation, AppendAt, AppendRequest, BlobId, BranchLabel, Error as StoreError, Limits,
-    Metadata, NewBranch, NewConversation, NewItem, NodeQuery, OnMoved, StatePatch,
+    Activation, AppendAt, AppendRequest, BlobId, BranchLabel, ConversationUpdate,
+    Error as StoreError, Limits, Metadata, MetadataChange, NewBranch, NewConversation, NewItem,
+    NodeQuery, OnMoved, StatePatch,
 };
 use contexture_wire::pairs;
 use serde::{Deserialize, Serialize};
@@ -91,11 +92,13 @@ impl Engine {
             Some(id) => id.clone(),
             None => conversation_id(&session.source_id)?,
         };
+        let first = session.tree.iter().find_map(|node| node.created_at);
         let import = Import {
             engine: self,
             session,
             owner: &options.owner,
             id,
+            created_ms: first.unwrap_or_else(|| self.now_ms()),
         };
         import.run().await
     }
@@ -107,6 +110,8 @@ struct Import<'a> {
     session: &'a Session,
     owner: &'a Owner,
     id: ConversationId,
+    /// The time of what the log gives none: that of the first node that has one, else now.
+    created_ms: i64,
 }
 
 impl Import<'_> {
@@ -186,7 +191,7 @@ impl Import<'_> {
         let new = NewConversation {
             title: self.session.title.clone(),
             metadata: Metadata::from([(KEY.to_owned(), Raw::from_value(&origin)?)]),
-            ..NewConversation::new(self.id.clone(), self.created_ms())
+            ..NewConversation::new(self.id.clone(), self.created_ms)
         };
         let existed = match self
             .engine
@@ -196,7 +201,7 @@ impl Import<'_> {
         {
             Ok(_) => false,
             Err(StoreError::AlreadyExists { .. }) => {
-                self.check_same().await?;
+                self.refresh(&origin).await?;
                 true
             }
             Err(error) => return Err(error.into()),
@@ -204,20 +209,41 @@ impl Import<'_> {
         Ok(((!inline).then_some(bytes), existed))
     }
 
-    /// The conversation exists: it must come from this session.
-    async fn check_same(&self) -> Result<(), EngineError> {
+    /// The conversation exists: it must come from this session. One that grew brings its newer
+    /// metadata.
+    async fn refresh(&self, origin: &Origin) -> Result<(), EngineError> {
         let record = self
             .engine
             .store()
             .conversation(self.owner, &self.id)
             .await?;
-        let origin: Option<Origin> = record.metadata.get(KEY).and_then(|raw| raw.to().ok());
-        if origin.is_some_and(|origin| origin.source == self.session.source_id) {
+        let stored: Option<Origin> = record.metadata.get(KEY).and_then(|raw| raw.to().ok());
+        let exists = || EngineError::ConversationExists {
+            conversation: self.id.clone(),
+        };
+        let stored = stored
+            .filter(|stored| stored.source == origin.source)
+            .ok_or_else(exists)?;
+        if stored.nodes >= origin.nodes {
             return Ok(());
         }
-        Err(EngineError::ConversationExists {
-            conversation: self.id.clone(),
-        })
+        if origin.blob.is_some() {
+            let bytes = self.session.metadata.get().as_bytes().into();
+            self.engine
+                .store()
+                .put_blob(self.owner, &self.id, bytes)
+                .await?;
+        }
+        let entry = (KEY.to_owned(), Some(Raw::from_value(origin)?));
+        let update = ConversationUpdate {
+            metadata: MetadataChange::Merge([entry].into()),
+            ..ConversationUpdate::at(self.engine.now_ms())
+        };
+        self.engine
+            .store()
+            .update_conversation(self.owner, &self.id, update)
+            .await?;
+        Ok(())
     }
 
     /// How many nodes of a path an earlier import has stored: they are its beginning. `known` are
@@ -242,11 +268,6 @@ impl Import<'_> {
             }
         }
         Ok(low)
-    }
-
-    fn created_ms(&self) -> i64 {
-        let first = self.session.tree.iter().find_map(|node| node.created_at);
-        first.unwrap_or_else(|| self.engine.now_ms())
     }
 
     /// Stores what is new of one branch, in as many appends as the limits ask for.
@@ -351,7 +372,7 @@ impl Import<'_> {
                 Engine::node_id(key, index),
                 &node.item,
                 node.item.to_json(),
-                node.created_at.unwrap_or_else(|| self.created_ms()),
+                node.created_at.unwrap_or(self.created_ms),
             )
         })
     }

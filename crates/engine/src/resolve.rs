@@ -36,12 +36,11 @@ impl Conversation {
     /// The system prompt and the stored messages.
     ///
     /// # Errors
-    /// The renderer's, a validation error (something invalid was stored by other means), or the
-    /// store's.
+    /// The renderer's, or the store's.
     pub async fn resolve(&self, renderer: &dyn Renderer) -> Result<Resolved, EngineError> {
         let path = self.path(ReadRequest::whole(self.here())).await?;
         let instructions = self.instructions(self.here()).await?;
-        let messages = checked(folded(&path, For::Model))?;
+        let messages = folded(&path, For::Model);
         Ok(Resolved {
             system_prompt: system_prompt(&instructions, renderer)?,
             messages,
@@ -69,38 +68,40 @@ impl Draft {
         let mut messages = folded(&path, For::Model);
         let mut staged = self.staged(|_| true)?;
         chat.replace_last_assistant(&mut staged).await?;
-        for staged in staged {
-            if let Staged::Message(message) = staged {
-                put(&mut messages, message);
-            }
-        }
+        put(&mut messages, staged)?;
+        let system_prompt = system_prompt(&instructions, renderer)?;
         Ok(Resolved {
-            system_prompt: system_prompt(&instructions, renderer)?,
-            messages: checked(messages)?,
+            system_prompt,
+            messages,
         })
     }
 }
 
-/// Replaces the message of the same id in place, or adds it at the end.
-fn put(messages: &mut Vec<UiMessage>, message: UiMessage) {
-    if message.parts.is_empty() {
-        return;
+/// Puts staged messages in the place of those with their id, or behind all others. What is stored is
+/// valid by construction; what is staged is checked here.
+fn put(messages: &mut Vec<UiMessage>, staged: Vec<Staged>) -> Result<(), EngineError> {
+    let places = messages.iter().enumerate();
+    let mut places: BTreeMap<String, usize> = places
+        .map(|(place, message)| (message.id.clone(), place))
+        .collect();
+    for staged in staged {
+        let Staged::Message(message) = staged else {
+            continue;
+        };
+        if message.parts.is_empty() {
+            continue;
+        }
+        let checked = validate(std::slice::from_ref(&message))?;
+        let known = places.get(&message.id).filter(|_| !message.id.is_empty());
+        match known.and_then(|place| messages.get_mut(*place)) {
+            Some(known) => *known = message,
+            None => {
+                places.insert(message.id, messages.len());
+                messages.extend(checked);
+            }
+        }
     }
-    let known = messages
-        .iter_mut()
-        .find(|known| !message.id.is_empty() && known.id == message.id);
-    match known {
-        Some(known) => *known = message,
-        None => messages.push(message),
-    }
-}
-
-fn checked(messages: Vec<UiMessage>) -> Result<Vec<UiMessage>, EngineError> {
-    if messages.is_empty() {
-        Ok(messages)
-    } else {
-        Ok(validate(&messages)?)
-    }
+    Ok(())
 }
 
 /// The messages of a path.
