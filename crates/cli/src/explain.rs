@@ -200,7 +200,7 @@ impl From<StoreError> for Failure {
             StoreError::Newer { .. } => {
                 failure.hint("upgrade contexture, or name another database with --db")
             }
-            StoreError::Storage { fault, .. } => storage(failure, *fault),
+            StoreError::Storage { fault, .. } => storage(&error, failure, *fault),
             _ => failure,
         }
     }
@@ -221,7 +221,15 @@ fn store_exit(error: &StoreError) -> Exit {
     }
 }
 
-fn storage(failure: Failure, fault: StorageFault) -> Failure {
+fn storage(error: &StoreError, failure: Failure, fault: StorageFault) -> Failure {
+    // What the database itself says adds nothing where the fault has a name.
+    let failure = match fault {
+        StorageFault::Io | StorageFault::Other | StorageFault::Corrupt => failure,
+        _ => Failure {
+            message: error.to_string(),
+            ..failure
+        },
+    };
     match fault {
         StorageFault::Full => failure.hint("free some space, and repeat the command"),
         StorageFault::ReadOnly | StorageFault::CannotOpen => failure

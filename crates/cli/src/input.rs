@@ -8,6 +8,9 @@ use std::path::{Path, PathBuf};
 use crate::exit::Exit;
 use crate::failure::{Failure, Outcome};
 
+/// How many bytes are searched for what no text has.
+const LOOKED_AT: usize = 8_000;
+
 /// Bytes to be read line by line.
 pub(crate) type Lines = BufReader<Box<dyn Read>>;
 
@@ -92,23 +95,16 @@ impl Source {
     }
 
     fn text(&self, bytes: Vec<u8>) -> Outcome<String> {
-        let binary = bytes.iter().take(8_000).any(|byte| *byte == 0);
+        if bytes.iter().take(LOOKED_AT).any(|byte| *byte == 0) {
+            let message = format!("{self} is a binary file, expected text");
+            return Err(Failure::bad_input("not_text", message));
+        }
         let mut text = String::from_utf8(bytes).map_err(|error| {
             let at = error.utf8_error().valid_up_to();
-            let message = if binary {
-                format!("{self} is a binary file, expected text")
-            } else {
-                format!("{self} is not UTF-8: byte {at} is not text")
-            };
+            let message = format!("{self} is not UTF-8: byte {at} is not text");
             Failure::bad_input("not_text", message)
                 .hint("convert it to UTF-8 first, with `iconv -t utf-8` for instance")
         })?;
-        if binary {
-            return Err(Failure::bad_input(
-                "not_text",
-                format!("{self} is a binary file, expected text"),
-            ));
-        }
         // What some editors put before the first character is not part of the document.
         if text.starts_with('\u{feff}') {
             text.drain(..'\u{feff}'.len_utf8());

@@ -11,6 +11,15 @@ pub(crate) fn wire_format() -> impl TypedValueParser<Value = Format> {
     PossibleValuesParser::new(names).try_map(|name| name.parse::<Format>())
 }
 
+/// The formats `compile` writes, as an argument: all but our own items, which no model reads.
+pub(crate) fn target_format() -> impl TypedValueParser<Value = Format> {
+    let targets = Format::ALL
+        .into_iter()
+        .filter(|format| *format != Format::Items);
+    let names: Vec<&str> = targets.map(Format::as_str).collect();
+    PossibleValuesParser::new(names).try_map(|name| name.parse::<Format>())
+}
+
 /// The formats of sessions, as an argument.
 pub(crate) fn session_format() -> PossibleValuesParser {
     PossibleValuesParser::new(SessionFormat::ALL.map(SessionFormat::as_str))

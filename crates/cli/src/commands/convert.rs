@@ -1,8 +1,9 @@
 //! `contexture convert`: a document of one format as one of another.
 
 use clap::Args;
+use contexture::ir::Transcript;
 use contexture::wire::{Dialect, Issue, Loss, RepairRules, lift, lower, repair};
-use contexture::{Catalogue, Format, Item};
+use contexture::{Catalogue, Format, Item, ModelSpec};
 use owo_colors::OwoColorize as _;
 use serde::Serialize;
 use serde_json::value::RawValue;
@@ -68,18 +69,17 @@ struct Repair {
 /// # Errors
 /// The input cannot be read or is not of its format, or the model is not known.
 pub(crate) fn run(arguments: &Arguments, globals: &Globals) -> Outcome {
-    let (dialect, rules) = target(arguments)?;
+    let target = target(arguments)?;
     let source = Source::or_stdin(arguments.file.as_deref());
     if arguments.jsonl {
         return stream::serve(&mut source.open()?, |line| {
-            let converted = convert(arguments, &dialect, &rules, line)?;
+            let converted = convert(arguments, &target, line)?;
             serde_json::to_string(&converted)
                 .map_err(|error| Failure::new(Exit::Fault, "output", error.to_string()))
         });
     }
     let text = source.read()?;
-    let converted =
-        convert(arguments, &dialect, &rules, &text).map_err(|failure| failure.of(&source))?;
+    let converted = convert(arguments, &target, &text).map_err(|failure| failure.of(&source))?;
     if globals.json {
         say::json(&converted)?;
     } else {
@@ -93,21 +93,45 @@ pub(crate) fn run(arguments: &Arguments, globals: &Globals) -> Outcome {
 
 /// What the format, and the model if one is named, can read.
 fn target(arguments: &Arguments) -> Outcome<(Dialect, RepairRules)> {
-    let mut dialect = Dialect::of(arguments.to);
-    let mut rules = RepairRules::for_format(arguments.to);
+    let mut target = (
+        Dialect::of(arguments.to),
+        RepairRules::for_format(arguments.to),
+    );
     if let Some(model) = &arguments.model {
-        let spec = Catalogue::builtin().resolve(model)?;
-        dialect.mid_system |= spec.capabilities.mid_conversation_system;
-        dialect.signed_calls = spec.capabilities.signed_calls;
-        rules.user_last &= !spec.capabilities.prefill;
+        for_model(&mut target, Catalogue::builtin().resolve(model)?);
     }
-    Ok((dialect, rules))
+    Ok(target)
+}
+
+/// As [`target`], where the document itself says more: it names its model, or it is of the target's
+/// format, and then what stands in it may stand there.
+fn target_of(
+    arguments: &Arguments,
+    from: Format,
+    document: &Transcript,
+    target: &(Dialect, RepairRules),
+) -> (Dialect, RepairRules) {
+    let mut target = *target;
+    if from == arguments.to {
+        target.0.mid_system = true;
+    }
+    if let (None, Some(model)) = (&arguments.model, &document.model)
+        && let Ok(spec) = Catalogue::builtin().resolve(model)
+    {
+        for_model(&mut target, spec);
+    }
+    target
+}
+
+fn for_model((dialect, rules): &mut (Dialect, RepairRules), spec: &ModelSpec) {
+    dialect.mid_system |= spec.capabilities.mid_conversation_system;
+    dialect.signed_calls = spec.capabilities.signed_calls;
+    rules.user_last &= !spec.capabilities.prefill;
 }
 
 fn convert(
     arguments: &Arguments,
-    dialect: &Dialect,
-    rules: &RepairRules,
+    target: &(Dialect, RepairRules),
     text: &str,
 ) -> Outcome<Converted> {
     let from = match arguments.from {
@@ -118,13 +142,14 @@ fn convert(
     if let Some(model) = &arguments.model {
         lifted.transcript.model = Some(model.clone());
     }
+    let (dialect, rules) = target_of(arguments, from, &lifted.transcript, target);
     let mut losses = lifted.losses;
     let repairs = arguments.repair.then(|| {
-        let (items, repairs) = repaired(&lifted.transcript.items, rules);
+        let (items, repairs) = repaired(&lifted.transcript.items, &rules);
         lifted.transcript.items = items;
         repairs
     });
-    let lowered = lower(dialect, lifted.kind, &lifted.transcript);
+    let lowered = lower(&dialect, lifted.kind, &lifted.transcript);
     losses.extend(lowered.losses);
     let output = RawValue::from_string(lowered.json)
         .map_err(|error| Failure::new(Exit::Fault, "output", error.to_string()))?;

@@ -115,6 +115,7 @@ fn bad_command_lines() {
         "count --encoding utf8 x.txt",
         &["unknown encoding", "o200k_base"],
     );
+    usage("compile x.json --to items", &["items", "anthropic"]);
     usage("frobnicate", &["frobnicate"]);
     usage("compile x.json", &["--to"]);
 }

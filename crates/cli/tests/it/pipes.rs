@@ -250,6 +250,7 @@ fn bad_lines_do_not_stop_the_rest() {
             ("{", "not_json"),
             (r#"{"from":"openai-chat","input":[],"windw":5}"#, "bad_line"),
             (r#"{"from":"morse","input":[]}"#, "unknown_format"),
+            (r#"{"from":"openai-chat","input":[],"to":"items"}"#, "usage"),
             (
                 r#"{"from":"openai-chat","input":[{"role":"user","content":"hi"}],"to":"morse"}"#,
                 "unknown_format",

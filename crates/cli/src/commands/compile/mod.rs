@@ -23,7 +23,7 @@ use crate::globals::Globals;
 use crate::input::Source;
 use crate::order::Order;
 use crate::printable::lines;
-use crate::words::{render_format, session_format, tokens, wire_format};
+use crate::words::{render_format, session_format, target_format, tokens};
 use crate::{database, say, session, stream, terminal};
 
 /// Compile a conversation or a session file into a provider's request, under a token budget
@@ -49,7 +49,7 @@ pub(crate) struct Arguments {
     #[arg(required_unless_present = "jsonl")]
     source: Option<String>,
     /// The format of the request
-    #[arg(long, value_parser = wire_format(), required_unless_present = "jsonl")]
+    #[arg(long, value_parser = target_format(), required_unless_present = "jsonl")]
     to: Option<Format>,
     /// The format of the file; default: detected
     #[arg(long, value_parser = session_format())]
