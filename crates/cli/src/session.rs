@@ -86,7 +86,7 @@ pub(crate) fn format(text: &str, from: Option<&str>, name: &str) -> Outcome<Sess
 /// The format of a document that is to be converted.
 ///
 /// # Errors
-/// As [`format`], or it is a log, which holds more than a document.
+/// As [`format()`], or it is a log, which holds more than a document.
 pub(crate) fn document_format(text: &str, name: &str) -> Outcome<Format> {
     match format(text, None, name)? {
         SessionFormat::Wire(format) => Ok(format),
