@@ -164,6 +164,21 @@ fn compile() {
 }
 
 #[test]
+fn a_log_of_lines_is_compiled_from_a_string() {
+    let log = contexture_testdata::read("claude-code/representative_messages.jsonl");
+    let order = json!({ "from": "claude-code", "input": log, "to": "openai-responses" });
+    let run = Place::new().feed("compile --jsonl", order.to_string());
+    assert_eq!(run.code, 0, "{}", run.out);
+    assert!(
+        run.documents()[0]["payload"]["input"]
+            .as_array()
+            .unwrap()
+            .len()
+            > 5
+    );
+}
+
+#[test]
 fn a_refusal_is_a_line_that_says_why() {
     let order = json!({
         "from": "openai-chat", "input": [{"role": "user", "content": "word ".repeat(2000)}],

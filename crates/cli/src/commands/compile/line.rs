@@ -54,8 +54,11 @@ pub(crate) fn answer(line: &str, defaults: &Defaults) -> Outcome<String> {
     })?;
     let order = order(&line, defaults)?;
     let from = line.from.as_deref().or(defaults.from.as_deref());
+    // A log of several lines comes as a string; no document is one.
+    let log = line.input.as_string();
+    let input = log.as_deref().unwrap_or(line.input.get());
     let opened = session::parse(
-        line.input.get(),
+        input,
         &Said {
             from,
             ..Said::default()
