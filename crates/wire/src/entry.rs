@@ -2,12 +2,11 @@
 //!
 //! Providers see a history as turns of two sides. A [`Run`] is the longest stretch of one side; it is
 //! the unit of lowering, and what it lowers to depends on nothing outside it, so that it can be
-//! cached. Calls pair with the nearest following output of the same id that is still free, because
-//! call ids repeat within real sessions.
-
-use std::collections::BTreeMap;
+//! cached.
 
 use contexture_ir::{Item, Role};
+
+use crate::pairing::OpenCalls;
 
 /// An item with what its neighbours say about it.
 #[derive(Clone, Copy, Debug)]
@@ -76,28 +75,41 @@ pub fn side(item: &Item) -> Option<Side> {
     }
 }
 
+/// Whether calls behind the item belong to another step than those before it: the user's side speaks,
+/// or another UI message begins.
+pub(crate) fn ends_step(item: &Item) -> bool {
+    let message = matches!(item, Item::Extension(own) if own.kind == "ctx:message");
+    message || side(item) == Some(Side::User)
+}
+
 /// For every item the index of its partner: an output's call, a call's output.
 ///
-/// An output takes the nearest preceding call of its id that is still unanswered; a second output of
-/// one call has no partner.
+/// An output takes a call of its id that is still unanswered, of the nearest step before it; outputs
+/// of one step's calls take them in order, as [`crate::repair()`] does. A second output of one call has
+/// no partner.
 #[must_use]
 pub fn pairs<'a>(items: impl IntoIterator<Item = &'a Item>) -> Vec<Option<usize>> {
-    let mut open: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
-    let mut partner = Vec::new();
+    let mut open: OpenCalls<&str> = OpenCalls::default();
+    let mut length = 0;
     for (index, item) in items.into_iter().enumerate() {
-        partner.push(None);
+        length = index + 1;
+        if ends_step(item) {
+            open.end_step();
+        }
         match item {
-            Item::FunctionCall(call) => open.entry(&call.call_id).or_default().push(index),
+            Item::FunctionCall(call) => open.call(&call.call_id, index),
             Item::FunctionCallOutput(output) => {
-                let call = open.get_mut(output.call_id.as_str()).and_then(Vec::pop);
-                if let Some((call, slot)) = call.and_then(|at| Some((at, partner.get_mut(at)?))) {
-                    *slot = Some(index);
-                    if let Some(own) = partner.last_mut() {
-                        *own = Some(call);
-                    }
-                }
+                open.answer(&output.call_id.as_str(), index);
             }
             _ => {}
+        }
+    }
+    let mut partner = vec![None; length];
+    for (call, output) in open.pairs() {
+        for (one, other) in [(call, output), (output, call)] {
+            if let Some(slot) = partner.get_mut(one) {
+                *slot = Some(other);
+            }
         }
     }
     partner

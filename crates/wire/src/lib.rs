@@ -27,6 +27,7 @@ mod media;
 mod openai;
 mod openai_chat;
 mod openai_responses;
+mod pairing;
 mod repair;
 mod system_tag;
 pub mod ui;

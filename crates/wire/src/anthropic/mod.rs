@@ -13,6 +13,7 @@
 //! Not here: whether a model accepts a feature (prefill, effort, mid-conversation system messages).
 //! Item ids and statuses are bookkeeping of other formats and leave no loss; neither does a model name.
 
+mod block;
 mod choice;
 mod group;
 mod media;

@@ -7,6 +7,7 @@ use contexture_ir::{
     Raw, Reasoning, Role, TextPart, quote,
 };
 
+use super::block::{Use, block_fields, own_block, text_block};
 use super::group::{Block, Group};
 use super::media;
 use super::words::{FORMAT, MESSAGE};
@@ -106,13 +107,6 @@ pub(super) fn system(instructions: &[Message], losses: &mut Losses) -> Option<St
         ] if string => Some(text.clone()),
         _ => Some(array(blocks.into_iter().map(|block| block.json))),
     }
-}
-
-/// What is being written; a response repeats what the provider said, blank or not.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Use {
-    Request,
-    Response,
 }
 
 struct Writer {
@@ -489,38 +483,4 @@ impl Writer {
         let hash = blake3::hash(id.as_bytes()).to_hex();
         format!("{plain}_{}", hash.get(..8).unwrap_or_default())
     }
-}
-
-/// The fields of a block among those its item carries.
-fn block_fields(wire: &Extra) -> Extra {
-    let mut fields = wire.clone();
-    fields.remove(MESSAGE);
-    fields
-}
-
-/// The block inside an opaque item or part of this format.
-fn own_block(kind: &str, raw: &Raw) -> Option<String> {
-    kind.strip_prefix(FORMAT)?.strip_prefix(':')?;
-    let block = raw.fields()?.get(&["block"])?.get().to_owned();
-    as_object(&block).map(str::to_owned)
-}
-
-/// A text block; blank text is left out of requests, because the provider refuses it.
-fn text_block(part: &TextPart, purpose: Use, path: &str, losses: &mut Losses) -> Option<Block> {
-    if purpose == Use::Request && part.text.trim().is_empty() {
-        losses.push(path, LossKind::Part, "blank text is refused");
-        return None;
-    }
-    let wire = part.extra.wire(FORMAT);
-    let text = quote(&part.text);
-    let mut object = Object::new();
-    object
-        .string("type", "text")
-        .raw("text", &text)
-        .carried(&wire);
-    let plain = wire.is_empty().then_some(text);
-    Some(Block {
-        json: object.finish(),
-        plain,
-    })
 }

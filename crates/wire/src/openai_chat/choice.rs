@@ -6,8 +6,8 @@ use contexture_ir::{
 };
 use serde_json::value::RawValue;
 
-use super::NAME;
 use super::content::wired;
+use super::words::NAME;
 use crate::carry::{keep, tell_foreign_as};
 use crate::json::Object;
 use crate::loss::{LossKind, Losses};

@@ -8,7 +8,7 @@ use contexture_ir::{
 };
 use serde_json::value::RawValue;
 
-use super::NAME;
+use super::words::NAME;
 use crate::carry::{hint, keep, native_key};
 use crate::json::Object;
 use crate::media::DataUrl;

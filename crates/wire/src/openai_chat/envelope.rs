@@ -11,7 +11,8 @@ use serde_json::value::RawValue;
 
 use super::call::LEGACY;
 use super::message::Reader;
-use super::{NAME, choice, run};
+use super::words::NAME;
+use super::{choice, run};
 use crate::carry::{hint, hinted, keep, tell_foreign_as};
 use crate::chunk::{Dialect, Envelope};
 use crate::format::Kind;

@@ -9,10 +9,10 @@ use contexture_ir::{
 };
 use serde_json::value::RawValue;
 
-use super::NAME;
 use super::call::{Calls, LEGACY, custom_output, is_empty_array};
 use super::content::{self, wired};
 use super::open::Open;
+use super::words::NAME;
 use crate::carry::{START, hint, keep};
 use crate::loss::{Loss, LossKind, Losses};
 use crate::openai::{prefixed, unexpected};

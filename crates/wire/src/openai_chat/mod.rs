@@ -25,19 +25,18 @@ mod part;
 mod response;
 mod run;
 mod step;
+mod words;
 
 use contexture_ir::{Error, Fields, Transcript};
 use serde_json::value::RawValue;
 
+use self::words::FORMAT;
 use crate::chunk::{Chunk, Dialect, Envelope};
 use crate::entry::Run;
 use crate::error::WireError;
-use crate::format::{Format, Kind};
+use crate::format::Kind;
 use crate::lifted::{Lifted, Lowered};
 
-const FORMAT: Format = Format::OpenAiChat;
-/// The key of Chat's own fields in `ctx:wire`.
-const NAME: &str = FORMAT.as_str();
 const EXPECTED: &str = "a request with `messages`, a response with `choices` (an error body is neither), \
                         or an array of messages";
 

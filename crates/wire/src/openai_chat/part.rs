@@ -2,8 +2,8 @@
 
 use contexture_ir::{ExtensionPart, Extra, FilePart, ImagePart, Part, TextPart, quote};
 
-use super::NAME;
 use super::content::{EMPTY, SLUG, audio_format, only_hints};
+use super::words::NAME;
 use crate::carry::{hinted, tell_foreign};
 use crate::json::{Object, array};
 use crate::loss::{LossKind, Losses};

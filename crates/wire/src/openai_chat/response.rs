@@ -8,9 +8,9 @@ use contexture_ir::{
 };
 use serde_json::value::RawValue;
 
-use super::NAME;
 use super::message::Reader;
 use super::step::{Call, Place, Step};
+use super::words::NAME;
 use crate::carry::{hint, hinted, keep, tell_foreign};
 use crate::entry::{Entry, entries};
 use crate::format::Kind;

@@ -11,7 +11,7 @@ use super::message::THOUGHTS;
 use super::open::Open;
 use super::part::{self, Native};
 use super::step::{Call, Place, Step};
-use super::{FORMAT, NAME};
+use super::words::{FORMAT, NAME};
 use crate::carry::{START, hinted, tell_foreign};
 use crate::chunk::{Chunk, Dialect};
 use crate::entry::{Entry, Run, Side};

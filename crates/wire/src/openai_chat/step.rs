@@ -6,11 +6,11 @@ use contexture_ir::{
     Extension, Extra, FunctionCall, Message, Part, Raw, Reasoning, TextPart, quote,
 };
 
-use super::NAME;
 use super::call::{FUNCTION, LEGACY};
 use super::content::CONTENT;
 use super::message::{ANSWER, DETAILS, LIST, MESSAGE, REFUSAL, THOUGHTS};
 use super::part::{self, Native};
+use super::words::NAME;
 use crate::carry::{hinted, native_key, tell_foreign};
 use crate::json::{Object, array};
 use crate::loss::{LossKind, Losses};

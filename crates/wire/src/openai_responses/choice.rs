@@ -6,7 +6,7 @@ use contexture_ir::{
 };
 use serde_json::value::RawValue;
 
-use super::NAME;
+use super::words::NAME;
 use crate::carry::{hint, hinted, keep, tell_foreign_as};
 use crate::json::Object;
 use crate::loss::{LossKind, Losses};

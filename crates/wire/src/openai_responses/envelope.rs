@@ -10,7 +10,8 @@ use contexture_ir::{
 use serde_json::Number;
 
 use super::read::{LISTED, read_input};
-use super::{NAME, choice, run};
+use super::words::NAME;
+use super::{choice, run};
 use crate::carry::{hint, hinted, keep, tell_foreign_as};
 use crate::chunk::{Dialect, Envelope};
 use crate::format::Kind;

@@ -18,21 +18,18 @@ mod part;
 mod read;
 mod response;
 mod run;
+mod words;
 mod write;
 
 use contexture_ir::{Error, Fields, Transcript};
 
+use self::words::FORMAT;
 use crate::chunk::{Chunk, Dialect, Envelope};
 use crate::entry::Run;
 use crate::error::WireError;
-use crate::format::{Format, Kind};
+use crate::format::Kind;
 use crate::lifted::{Lifted, Lowered};
 
-const FORMAT: Format = Format::OpenAiResponses;
-/// The key of this format's hints in `ctx:wire`.
-const NAME: &str = FORMAT.as_str();
-/// Whose thoughts and compactions these are.
-const FAMILY: &str = "openai-responses-v1";
 const EXPECTED: &str = "a request with `input`, a response with `output` (an error body is neither), \
                         or an array of items";
 /// Members that tell a request without `input`, whose history the provider keeps.
@@ -43,13 +40,6 @@ const REQUEST: [&str; 5] = [
     "conversation",
     "prompt",
 ];
-
-/// Whether items are sent to a model or come from one: what comes has ids and statuses.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Place {
-    Input,
-    Output,
-}
 
 pub(crate) fn lift(text: &str) -> Result<Lifted, WireError> {
     let wrong = || WireError::WrongShape {

@@ -2,7 +2,7 @@
 
 use contexture_ir::{Extra, FilePart, ImagePart, Part, TextPart, quote};
 
-use super::NAME;
+use super::words::NAME;
 use crate::carry::{hint, hinted, tell_foreign};
 use crate::json::Object;
 use crate::loss::{LossKind, Losses};

@@ -6,7 +6,7 @@ use contexture_ir::{
 use serde_json::value::RawValue;
 
 use super::part::note_shape;
-use super::{FAMILY, NAME, Place};
+use super::words::{FAMILY, NAME, Place};
 use crate::carry::hint;
 use crate::openai::unexpected;
 

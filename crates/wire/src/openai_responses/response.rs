@@ -11,8 +11,8 @@ use contexture_ir::{
 
 use super::read::read_array;
 use super::run::write_extension;
+use super::words::{FORMAT, NAME, Place};
 use super::write::{Site, write_item};
-use super::{FORMAT, NAME, Place};
 use crate::carry::{hint, hinted, keep, tell_foreign};
 use crate::chunk::Dialect;
 use crate::entry::{Side, entries, side};

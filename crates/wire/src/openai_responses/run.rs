@@ -2,8 +2,8 @@
 
 use contexture_ir::{Extension, Item, Message};
 
+use super::words::{NAME, Place};
 use super::write::{Site, write_item};
-use super::{NAME, Place};
 use crate::chunk::{Chunk, Dialect};
 use crate::entry::{Run, side};
 use crate::loss::{LossKind, Losses};

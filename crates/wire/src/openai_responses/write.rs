@@ -7,7 +7,7 @@ use contexture_ir::{
 
 use super::part::{self, Native, Voice, own, tell_wires};
 use super::read::id_prefix;
-use super::{NAME, Place};
+use super::words::{NAME, Place};
 use crate::carry::hinted;
 use crate::chunk::Dialect;
 use crate::json::{Object, array};

@@ -7,9 +7,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use contexture_ir::{ContentHash, Item};
 
-use super::rules::CallIds;
-use super::settle::{Placed, extension_call_id};
-use super::{Issue, IssueKind, RepairRules, RepairedItem};
+use super::half::extension_call_id;
+use super::repaired::{Issue, IssueKind, RepairedItem};
+use super::rules::{CallIds, RepairRules};
+use super::settle::Placed;
 
 pub(super) fn rewrite(placed: &mut [Placed<'_>], rules: &RepairRules, issues: &mut Vec<Issue>) {
     let mut used: BTreeSet<String> = BTreeSet::new();

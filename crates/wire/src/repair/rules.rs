@@ -2,6 +2,13 @@
 
 use crate::format::Format;
 
+/// The output of a call that nobody answered.
+pub const NO_RESULT: &str = "[No tool result available]";
+/// The user message before a history that begins with the model.
+pub const BEGINNING: &str = "[The conversation begins here.]";
+/// The user message after a history that ends with the model.
+pub const CONTINUE: &str = "[Continue.]";
+
 /// What a target demands of a history. Start from [`RepairRules::for_format`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RepairRules {
@@ -13,17 +20,17 @@ pub struct RepairRules {
     /// Whether an item's id may stand only once: a thought that stands again is taken out, another
     /// item loses its id.
     pub unique_item_ids: bool,
-    /// Whether the first message must be the user's; else [`super::BEGINNING`] is put before it.
+    /// Whether the first message must be the user's; else [`BEGINNING`] is put before it.
     pub user_first: bool,
     /// Whether the last message must be the user's or a tool's, because the model takes no beginning
-    /// of its own answer (prefill); else [`super::CONTINUE`] is put behind it.
+    /// of its own answer (prefill); else [`CONTINUE`] is put behind it.
     pub user_last: bool,
 }
 
 /// What becomes of a call that nobody answered.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Unanswered {
-    /// It gets the output [`super::NO_RESULT`], so that the model sees what it wanted.
+    /// It gets the output [`NO_RESULT`], so that the model sees what it wanted.
     #[default]
     Placeholder,
     /// It is taken out, as are thoughts that led to nothing else.

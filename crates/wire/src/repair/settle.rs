@@ -1,64 +1,22 @@
-//! Which items stay, and in what order.
+//! The items that stay, in their final order.
 
 use std::borrow::Cow;
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::BTreeSet;
 
-use contexture_ir::{Extension, FunctionCallOutput, Item, Message, Output, Status};
+use contexture_ir::{FunctionCallOutput, Item, Output};
 
-use super::rules::Unanswered;
-use super::{Issue, IssueKind, NO_RESULT, RepairRules, RepairedItem, late_message};
+use super::fates::Fates;
+use super::half::{Half, half};
+use super::repaired::{Issue, IssueKind, RepairedItem};
+use super::rules::{NO_RESULT, RepairRules};
 use crate::carry::START;
 use crate::entry::{Side, side};
 use crate::format::Format;
-
-/// Calls that are no function's, and whose outputs the host owes under the type `<call>_output`.
-const EXTENSION_CALLS: [&str; 5] = [
-    "custom_tool_call",
-    "computer_call",
-    "local_shell_call",
-    "shell_call",
-    "apply_patch_call",
-];
 
 /// An item in its place; calls and outputs know their call's index in the input.
 pub(super) struct Placed<'a> {
     pub(super) item: RepairedItem<'a>,
     pub(super) call: Option<usize>,
-}
-
-/// What an item is in a pair.
-enum Half<'a> {
-    Call(&'a str, Cow<'a, str>),
-    Output(&'a str, Cow<'a, str>),
-    Neither,
-}
-
-fn half(item: &Item) -> Half<'_> {
-    match item {
-        Item::FunctionCall(call) => Half::Call("", Cow::Borrowed(&call.call_id)),
-        Item::FunctionCallOutput(output) => Half::Output("", Cow::Borrowed(&output.call_id)),
-        Item::Extension(item) => {
-            let (kind, output) = match item.kind.strip_suffix("_output") {
-                Some(kind) => (kind, true),
-                None => (item.kind.as_str(), false),
-            };
-            let Some(kind) = EXTENSION_CALLS.into_iter().find(|known| *known == kind) else {
-                return Half::Neither;
-            };
-            match extension_call_id(item) {
-                Some(id) if output => Half::Output(kind, Cow::Owned(id)),
-                Some(id) => Half::Call(kind, Cow::Owned(id)),
-                None => Half::Neither,
-            }
-        }
-        _ => Half::Neither,
-    }
-}
-
-/// The call id inside a provider's own item.
-pub(super) fn extension_call_id(item: &Extension) -> Option<String> {
-    let fields = item.raw.fields()?;
-    serde_json::from_str(fields.get(&["call_id"])?.get()).ok()
 }
 
 /// Decides and orders.
@@ -90,253 +48,12 @@ pub(super) fn settle<'a>(
     out.into_iter().enumerate().filter_map(stays).collect()
 }
 
-/// Unanswered calls of one id, by step.
-#[derive(Default)]
-struct Waiting(Vec<(usize, VecDeque<usize>)>);
-
-impl Waiting {
-    fn push(&mut self, step: usize, call: usize) {
-        match self.0.last_mut() {
-            Some((last, calls)) if *last == step => calls.push_back(call),
-            _ => self.0.push((step, VecDeque::from([call]))),
-        }
-    }
-
-    fn pop(&mut self) -> Option<usize> {
-        let (_, calls) = self.0.last_mut()?;
-        let call = calls.pop_front();
-        if calls.is_empty() {
-            self.0.pop();
-        }
-        call
-    }
-}
-
-/// What becomes of each item.
-struct Fates {
-    /// The other half of a pair.
-    partner: Vec<Option<usize>>,
-    dropped: Vec<bool>,
-    replaced: BTreeMap<usize, Item>,
-}
-
-impl Fates {
-    fn new(items: &[&Item]) -> Self {
-        Self {
-            partner: vec![None; items.len()],
-            dropped: vec![false; items.len()],
-            replaced: BTreeMap::new(),
-        }
-    }
-
-    fn is_dropped(&self, index: usize) -> bool {
-        self.dropped.get(index).copied().unwrap_or_default()
-    }
-
-    fn partner(&self, index: usize) -> Option<usize> {
-        self.partner.get(index).copied().flatten()
-    }
-
-    fn drop(&mut self, index: usize, kind: IssueKind, what: &str, issues: &mut Vec<Issue>) {
-        if let Some(dropped) = self.dropped.get_mut(index) {
-            *dropped = true;
-        }
-        let what = what.to_owned();
-        issues.push(Issue { kind, index, what });
-    }
-
-    /// Pairs each output with the nearest call of its id before it that is still unanswered; among
-    /// calls of one step with the first, because outputs of parallel calls come in their order.
-    fn pair(&mut self, items: &[&Item], rules: &RepairRules, issues: &mut Vec<Issue>) {
-        let mut open: BTreeMap<(&str, Cow<'_, str>), Waiting> = BTreeMap::new();
-        let mut step = 0;
-        let mut names: BTreeMap<Cow<'_, str>, &str> = BTreeMap::new();
-        let mut calls = Vec::new();
-        for (index, item) in items.iter().enumerate() {
-            step += usize::from(side(item) == Some(Side::User));
-            match half(item) {
-                Half::Neither => {}
-                Half::Call(kind, id) => {
-                    calls.push(index);
-                    if let Item::FunctionCall(call) = item {
-                        names.insert(id.clone(), &call.name);
-                    }
-                    open.entry((kind, id)).or_default().push(step, index);
-                }
-                Half::Output(kind, id) => match open.get_mut(&(kind, id.clone())) {
-                    Some(waiting) => {
-                        if let Some(call) = waiting.pop() {
-                            self.join(call, index);
-                        } else if let Item::FunctionCallOutput(output) = item {
-                            let name = names.get(&id).copied().unwrap_or_default();
-                            self.late(index, output, name, issues);
-                        } else {
-                            self.drop(
-                                index,
-                                IssueKind::LateOutput,
-                                "a second output; taken out",
-                                issues,
-                            );
-                        }
-                    }
-                    None => {
-                        let what = "an output whose call is not there; taken out";
-                        self.drop(index, IssueKind::OrphanOutput, what, issues);
-                    }
-                },
-            }
-        }
-        for index in calls {
-            self.judge_call(index, items, rules, issues);
-        }
-    }
-
-    fn join(&mut self, call: usize, output: usize) {
-        if let Some(slot) = self.partner.get_mut(call) {
-            *slot = Some(output);
-        }
-        if let Some(slot) = self.partner.get_mut(output) {
-            *slot = Some(call);
-        }
-    }
-
-    fn late(
-        &mut self,
-        index: usize,
-        output: &FunctionCallOutput,
-        name: &str,
-        issues: &mut Vec<Issue>,
-    ) {
-        self.replaced
-            .insert(index, late_message(output, name).into());
-        issues.push(Issue {
-            kind: IssueKind::LateOutput,
-            index,
-            what: "a second output of one call; written as a user message".to_owned(),
-        });
-    }
-
-    /// A call without an output: half written, to be taken out, or to be answered in its step.
-    fn judge_call(
-        &mut self,
-        index: usize,
-        items: &[&Item],
-        rules: &RepairRules,
-        issues: &mut Vec<Issue>,
-    ) {
-        if self.partner(index).is_some() {
-            return;
-        }
-        let call = match items.get(index) {
-            Some(Item::FunctionCall(call)) => call,
-            _ => {
-                let what = "a call without an output, and none can be made up; taken out";
-                return self.drop(index, IssueKind::UnansweredCall, what, issues);
-            }
-        };
-        if unfinished(call.status) {
-            self.drop(
-                index,
-                IssueKind::Unfinished,
-                "a call that was never finished; taken out",
-                issues,
-            );
-        } else if rules.unanswered == Unanswered::Strip {
-            self.drop(
-                index,
-                IssueKind::UnansweredCall,
-                "a call without an output; taken out",
-                issues,
-            );
-        }
-    }
-
-    /// Messages that say nothing, thoughts that were cut off, ids that stand twice.
-    fn judge(&mut self, items: &[&Item], rules: &RepairRules, issues: &mut Vec<Issue>) {
-        let mut seen = BTreeSet::new();
-        for (index, item) in items.iter().enumerate() {
-            if self.is_dropped(index) {
-                continue;
-            }
-            match item {
-                Item::Message(message) if is_empty(message) => {
-                    self.drop(
-                        index,
-                        IssueKind::EmptyMessage,
-                        "a message that says nothing; taken out",
-                        issues,
-                    );
-                    continue;
-                }
-                Item::Reasoning(reasoning) if unfinished(reasoning.status) => {
-                    self.drop(
-                        index,
-                        IssueKind::Unfinished,
-                        "a thought that was cut off; taken out",
-                        issues,
-                    );
-                    continue;
-                }
-                _ => {}
-            }
-            if rules.unique_item_ids && item.id().is_some_and(|id| !seen.insert(id)) {
-                self.repeated_id(index, item, issues);
-            }
-        }
-    }
-
-    fn repeated_id(&mut self, index: usize, item: &Item, issues: &mut Vec<Issue>) {
-        let mut nameless = item.clone();
-        match &mut nameless {
-            Item::Message(item) => item.id = None,
-            Item::FunctionCall(item) => item.id = None,
-            Item::FunctionCallOutput(item) => item.id = None,
-            Item::Compaction(item) => item.id = None,
-            Item::Reasoning(_) => {
-                return self.drop(
-                    index,
-                    IssueKind::ItemId,
-                    "a thought that stands twice; taken out",
-                    issues,
-                );
-            }
-            // Its bytes are the provider's own.
-            Item::Extension(_) if self.partner(index).is_some() => return,
-            Item::Extension(_) => {
-                return self.drop(
-                    index,
-                    IssueKind::ItemId,
-                    "an item that stands twice; taken out",
-                    issues,
-                );
-            }
-        }
-        self.replaced.entry(index).or_insert(nameless);
-        issues.push(Issue {
-            kind: IssueKind::ItemId,
-            index,
-            what: "the item's id stands twice; written without it".to_owned(),
-        });
-    }
-}
-
 /// Whether Chat writes the item as a new message, which may not stand between calls and outputs.
 fn begins_message(item: &Item) -> bool {
     let wire = item
         .extra()
         .map(|extra| extra.wire(Format::OpenAiChat.as_str()));
     wire.is_some_and(|wire| wire.get(START).is_some())
-}
-
-fn unfinished(status: Option<Status>) -> bool {
-    status.is_some_and(|status| status != Status::Completed)
-}
-
-fn is_empty(message: &Message) -> bool {
-    message
-        .content
-        .iter()
-        .all(|part| part.as_text().is_some_and(str::is_empty))
 }
 
 /// Thoughts, and the items they led to.
