@@ -75,11 +75,19 @@ fn compiles(c: &mut Criterion) {
                 b.iter_batched(
                     || {
                         turn += 1;
-                        let item: Item = Message::text(Role::User, format!("turn {turn}")).into();
+                        let role = if turn % 2 == 0 {
+                            Role::User
+                        } else {
+                            Role::Assistant
+                        };
+                        let item: Item = Message::text(role, format!("turn {turn}")).into();
                         path.push(PathItem::new(item));
                         path.clone()
                     },
-                    |path| black_box(run(&path, &plan, &mut scratch)),
+                    |path| {
+                        let compiled = run(&path, &plan, &mut scratch);
+                        (path, compiled)
+                    },
                     BatchSize::PerIteration,
                 );
             });

@@ -1,59 +1,18 @@
 //! The report, drawn up from what the passes decided.
 
-use std::collections::BTreeSet;
 use std::ops::Range;
 
-use contexture_wire::{Envelope, Loss};
-
-use crate::contribution::{Band, Content};
+use crate::contribution::Band;
 use crate::count::Tokens;
-use crate::cut::Cut;
 use crate::frame::Frame;
-use crate::front::Front;
 use crate::history::{History, Single};
+use crate::ledger::Ledger;
 use crate::passes::lower::Piece;
 use crate::passes::place::{Placed, Slot, units};
 use crate::payload::Payload;
-use crate::plan::{Advice, EpochReport};
+use crate::plan::EpochReport;
 use crate::refusal::RequiredSegment;
-use crate::report::{
-    OmitReason, Omitted, PayloadReport, Report, Segment, TargetReport, Totals, Verdict,
-};
-use crate::request::CompileInput;
-
-/// What the passes decided.
-pub(crate) struct Ledger<'a> {
-    pub(crate) input: &'a CompileInput<'a>,
-    pub(crate) limit: u64,
-    pub(crate) front: &'a Front,
-    pub(crate) slots: &'a [Slot<'a>],
-    pub(crate) placed: &'a [Placed],
-    /// What each contribution would take whole.
-    pub(crate) natural: &'a [u64],
-    pub(crate) cut: &'a Cut,
-    pub(crate) frame: &'a Frame,
-    pub(crate) envelope: &'a Envelope,
-}
-
-impl Ledger<'_> {
-    /// The texts that must stand in the payload unchanged.
-    pub(crate) fn pinned(&self) -> Vec<String> {
-        let pinned = self.slots.iter().filter(|slot| slot.contribution.pinned);
-        pinned
-            .flat_map(|slot| match &slot.contribution.content {
-                Content::Text(text) => vec![text.clone()],
-                Content::Texts(texts) => texts.clone(),
-                Content::Fragments {
-                    fragments,
-                    renderer,
-                } => renderer.render(fragments).into_iter().collect(),
-                Content::Instructions(_) | Content::Items(_) => Vec::new(),
-            })
-            // White space alone is not said to every provider.
-            .filter(|text| !text.trim().is_empty())
-            .collect()
-    }
-}
+use crate::report::{PayloadReport, Report, Segment, TargetReport, Totals, Verdict};
 
 /// What must be sent, for a refusal.
 pub(crate) fn required(
@@ -110,16 +69,6 @@ pub(crate) fn required(
     segments
 }
 
-/// What the host may want to do next.
-pub(crate) fn advice(ledger: &Ledger<'_>) -> Option<Advice> {
-    let omitted = trimmed(ledger);
-    Some(Advice::Compact {
-        first: *omitted.first()?,
-        last: *omitted.last()?,
-        tokens: trimmed_tokens(ledger).high,
-    })
-}
-
 /// The report.
 pub(crate) fn report(
     ledger: &Ledger<'_>,
@@ -170,7 +119,7 @@ pub(crate) fn report(
                 .sum(),
         },
         segments,
-        omitted: omitted(ledger),
+        omitted: ledger.omitted(),
         repairs: ledger
             .front
             .repairs
@@ -178,7 +127,7 @@ pub(crate) fn report(
             .chain(ledger.placed.iter().flat_map(|placed| &placed.repairs))
             .cloned()
             .collect(),
-        losses: losses(ledger),
+        losses: ledger.losses(),
         epoch,
         payload: PayloadReport {
             bytes: payload.len(),
@@ -295,10 +244,10 @@ impl Rows<'_> {
             self.single(single, history.role_of(single));
         }
         if cut.round > 0 {
-            let (omitted, rounds) = (trimmed(ledger), 0..cut.round);
+            let (omitted, rounds) = (ledger.trimmed(), 0..cut.round);
             self.push(Segment {
                 label: label(history, &rounds),
-                omitted_tokens: trimmed_tokens(ledger).high,
+                omitted_tokens: ledger.trimmed_tokens().high,
                 verdict: Verdict::Trimmed,
                 rule: format!(
                     "{} older than what fits, low water {} %",
@@ -346,7 +295,7 @@ impl Rows<'_> {
         rule: &str,
     ) {
         let task = task.filter(|task| rounds.contains(&task.round));
-        let pieces = pieces_of(history, &rounds);
+        let pieces = history.pieces_of(&rounds);
         let mut text: Tokens = history
             .pieces
             .get(pieces.clone())
@@ -354,7 +303,7 @@ impl Rows<'_> {
             .iter()
             .map(|piece| piece.text)
             .sum();
-        let mut items = sources(history, &rounds).count();
+        let mut items = history.sources(&rounds).count();
         if let Some(task) = task {
             text = text - task.piece.text;
             items = items.saturating_sub(usize::from(task.source.is_some()));
@@ -372,23 +321,8 @@ impl Rows<'_> {
     }
 }
 
-fn pieces_of(history: &History, rounds: &Range<usize>) -> Range<usize> {
-    let own = history.rounds.get(rounds.clone()).unwrap_or_default();
-    own.first().map_or(0, |round| round.pieces.start)
-        ..own.last().map_or(0, |round| round.pieces.end)
-}
-
-/// The path indexes of some rounds' items.
-fn sources<'h>(history: &'h History, rounds: &Range<usize>) -> impl Iterator<Item = usize> + 'h {
-    let own = history.rounds.get(rounds.clone()).unwrap_or_default();
-    let range = own.first().map_or(0, |round| round.entries.start)
-        ..own.last().map_or(0, |round| round.entries.end);
-    let entries = history.entries.get(range).unwrap_or_default();
-    entries.iter().filter_map(|entry| entry.source)
-}
-
 fn label(history: &History, rounds: &Range<usize>) -> String {
-    let calls = history.calls(pieces_of(history, rounds));
+    let calls = history.calls(history.pieces_of(rounds));
     let (first, last) = (rounds.start + 1, rounds.end);
     let name = if last == first {
         format!("round {first}")
@@ -405,112 +339,4 @@ fn label(history: &History, rounds: &Range<usize>) -> String {
 fn counted(count: usize, what: &str) -> String {
     let plural = if count == 1 { "" } else { "s" };
     format!("{count} {what}{plural}")
-}
-
-/// The path indexes that trimming left out, ascending.
-fn trimmed(ledger: &Ledger<'_>) -> Vec<usize> {
-    let history = &ledger.front.history;
-    let kept: BTreeSet<usize> = ledger
-        .cut
-        .singles
-        .iter()
-        .filter_map(|single| single.source)
-        .collect();
-    let mut out: Vec<usize> = sources(history, &(0..ledger.cut.round))
-        .filter(|source| !kept.contains(source))
-        .collect();
-    out.sort_unstable();
-    out
-}
-
-fn trimmed_tokens(ledger: &Ledger<'_>) -> Tokens {
-    let history = &ledger.front.history;
-    let pieces = history
-        .pieces
-        .get(pieces_of(history, &(0..ledger.cut.round)));
-    let all: Tokens = pieces
-        .unwrap_or_default()
-        .iter()
-        .map(|piece| piece.text)
-        .sum();
-    all - ledger
-        .cut
-        .singles
-        .iter()
-        .map(|single| single.piece.text)
-        .sum()
-}
-
-fn omitted(ledger: &Ledger<'_>) -> Vec<Omitted> {
-    let trimmed = trimmed(ledger)
-        .into_iter()
-        .map(|at| (at, OmitReason::Trimmed));
-    let dropped = ledger
-        .front
-        .dropped
-        .iter()
-        .map(|at| (*at, OmitReason::Repaired));
-    let mut all: Vec<(usize, OmitReason)> = trimmed
-        .chain(dropped)
-        .chain(ledger.front.hidden.iter().copied())
-        .collect();
-    all.sort_unstable_by_key(|(at, _)| *at);
-    let mut spans: Vec<Omitted> = Vec::new();
-    for (at, why) in all {
-        match spans.last_mut() {
-            Some(span) if span.why == why && span.last + 1 == at => {
-                span.last = at;
-                span.items += 1;
-            }
-            _ => spans.push(Omitted {
-                first: at,
-                last: at,
-                items: 1,
-                why,
-            }),
-        }
-    }
-    spans
-}
-
-/// All losses, with paths that mean something outside this crate.
-fn losses(ledger: &Ledger<'_>) -> Vec<Loss> {
-    let mut out = ledger.envelope.losses.clone();
-    for (slot, placed) in ledger.slots.iter().zip(ledger.placed) {
-        for piece in &placed.pieces {
-            out.extend(piece.lowered.chunk.losses.iter().map(|loss| {
-                let (index, rest) = split(&loss.path);
-                let source = &slot.contribution.source;
-                let at = piece.entries.start + index;
-                rename(loss, format!("contributions[{source}][{at}]{rest}"))
-            }));
-        }
-    }
-    let history = &ledger.front.history;
-    for piece in ledger.cut.pieces(history) {
-        out.extend(piece.lowered.chunk.losses.iter().map(|loss| {
-            let (index, rest) = split(&loss.path);
-            let entry = history.entries.get(piece.entries.start + index);
-            match entry.and_then(|entry| entry.source) {
-                Some(source) => rename(loss, format!("items[{source}]{rest}")),
-                None => rename(loss, format!("repaired{rest}")),
-            }
-        }));
-    }
-    out
-}
-
-fn split(path: &str) -> (usize, &str) {
-    let cut = path.strip_prefix('[').and_then(|rest| rest.split_once(']'));
-    match cut.map(|(index, rest)| (index.parse(), rest)) {
-        Some((Ok(index), rest)) => (index, rest),
-        _ => (0, path),
-    }
-}
-
-fn rename(loss: &Loss, path: String) -> Loss {
-    Loss {
-        path,
-        ..loss.clone()
-    }
 }

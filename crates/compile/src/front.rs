@@ -8,14 +8,14 @@ use contexture_ir::{ContentHash, Item};
 use contexture_wire::RepairRules;
 use indexmap::IndexMap;
 
+use crate::entry::Entry;
 use crate::history::History;
 use crate::memo::Memo;
 use crate::passes::lower::Press;
-use crate::passes::repair::{Entry, repair};
+use crate::passes::repair::repair;
 use crate::passes::select::select;
 use crate::report::{OmitReason, Repair};
-use crate::request::{CompileInput, PathItem};
-use crate::scratch::Scratch;
+use crate::request::PathItem;
 
 /// The path, selected, repaired, lowered and weighed.
 #[derive(Debug)]
@@ -34,24 +34,11 @@ pub(crate) struct Front {
     in_order: bool,
 }
 
-/// Runs the passes that look at the path alone, as far as the scratch has not kept their work.
-pub(crate) fn front(input: &CompileInput<'_>, press: &Press<'_>, scratch: &mut Scratch) -> Front {
-    // Contributions may follow: how the request ends is decided when they are placed.
-    let rules = RepairRules {
-        user_last: false,
-        ..RepairRules::for_format(press.dialect().format)
-    };
-    let kept = scratch.take_front(|front| front.fits(press, input.path));
-    match kept.and_then(|front| front.extended(input.path, &rules, press, &mut scratch.memo)) {
-        Some(front) => front,
-        None => Front::build(input.path, &rules, press, &mut scratch.memo),
-    }
-}
-
 impl Front {
-    fn build(path: &[PathItem], rules: &RepairRules, press: &Press<'_>, memo: &mut Memo) -> Self {
+    /// Runs the passes that look at the path alone.
+    pub(crate) fn build(path: &[PathItem], press: &Press<'_>, memo: &mut Memo) -> Self {
         let (entries, hidden) = select(path, 0, press.dialect().format);
-        let repaired = repair(entries, rules);
+        let repaired = repair(entries, &rules(press));
         let sources = repaired.entries.iter().filter_map(|entry| entry.source);
         let mut front = Self {
             in_order: sources.is_sorted(),
@@ -68,17 +55,16 @@ impl Front {
     }
 
     /// Whether it was made for the same target and of a beginning of this path.
-    fn fits(&self, press: &Press<'_>, path: &[PathItem]) -> bool {
+    pub(crate) fn fits(&self, press: &Press<'_>, path: &[PathItem]) -> bool {
         let known = path.get(..self.path.len());
         self.made_for == press.variants()
             && known.is_some_and(|known| known.iter().map(identity).eq(self.path.iter().copied()))
     }
 
     /// The same with what came after it on the path, if that can be told from the newest round on.
-    fn extended(
+    pub(crate) fn extended(
         mut self,
         path: &[PathItem],
-        rules: &RepairRules,
         press: &Press<'_>,
         memo: &mut Memo,
     ) -> Option<Self> {
@@ -93,7 +79,7 @@ impl Front {
         let (entries, hidden) = select(path.get(resume..)?, resume, press.dialect().format);
         let rules = RepairRules {
             user_first: false,
-            ..*rules
+            ..rules(press)
         };
         let repaired = repair(entries, &rules);
         let sources = repaired.entries.iter().filter_map(|entry| entry.source);
@@ -131,6 +117,15 @@ impl Front {
             }
         }
         self.history.append(entries, press, memo);
+    }
+}
+
+/// What the target demands, its end apart: contributions may follow, so how the request ends is
+/// decided when they are placed.
+fn rules(press: &Press<'_>) -> RepairRules {
+    RepairRules {
+        user_last: false,
+        ..RepairRules::for_format(press.dialect().format)
     }
 }
 

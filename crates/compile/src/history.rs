@@ -5,9 +5,9 @@ use std::ops::Range;
 use contexture_ir::{ContentHash, Item, Role};
 
 use crate::block::{Class, rounds};
+use crate::entry::Entry;
 use crate::memo::Memo;
 use crate::passes::lower::{Piece, Press};
-use crate::passes::repair::Entry;
 use crate::request::PathItem;
 
 /// The history, whole.
@@ -172,6 +172,22 @@ impl History {
             return None;
         }
         (0..self.rounds.len()).find(|round| self.first_source(*round) == Some(source))
+    }
+
+    /// The pieces of some rounds.
+    pub(crate) fn pieces_of(&self, rounds: &Range<usize>) -> Range<usize> {
+        let own = self.rounds.get(rounds.clone()).unwrap_or_default();
+        own.first().map_or(0, |round| round.pieces.start)
+            ..own.last().map_or(0, |round| round.pieces.end)
+    }
+
+    /// The path indexes of some rounds' items.
+    pub(crate) fn sources(&self, rounds: &Range<usize>) -> impl Iterator<Item = usize> {
+        let own = self.rounds.get(rounds.clone()).unwrap_or_default();
+        let range = own.first().map_or(0, |round| round.entries.start)
+            ..own.last().map_or(0, |round| round.entries.end);
+        let entries = self.entries.get(range).unwrap_or_default();
+        entries.iter().filter_map(|entry| entry.source)
     }
 
     /// How many calls some pieces make.

@@ -13,12 +13,13 @@ use std::sync::Arc;
 use contexture_ir::ContentHash;
 use contexture_wire::{Envelope, Format};
 
-use crate::account::{Ledger, advice, report, required};
+use crate::account::{report, required};
 use crate::contribution::Band;
 use crate::cut::Cut;
 use crate::frame::Frame;
-use crate::front::{Front, front};
+use crate::front::Front;
 use crate::history::History;
+use crate::ledger::Ledger;
 use crate::memo::Memo;
 use crate::passes::budget::{Claim, HistoryClaim, grants, required_history};
 use crate::passes::lower::{Piece, Press};
@@ -51,7 +52,9 @@ pub struct Compiled {
 pub fn compile(input: &CompileInput<'_>, scratch: &mut Scratch) -> Result<Compiled, Refusal> {
     let limit = limit(input.request)?;
     let press = Press::new(input.request, input.counter, &mut scratch.memo);
-    let front = front(input, &press, scratch);
+    let kept = scratch.take_front(|front| front.fits(&press, input.path));
+    let kept = kept.and_then(|front| front.extended(input.path, &press, &mut scratch.memo));
+    let front = kept.unwrap_or_else(|| Front::build(input.path, &press, &mut scratch.memo));
     let compiled = back(input, limit, &front, &press, &mut scratch.memo);
     scratch.keep_front(front);
     compiled
@@ -130,7 +133,10 @@ fn back(
     };
     let report = report(&ledger, epoch, &payload, &pieces);
     // Placeholders alone are no request, however legal.
-    let beside = input.contributions.iter().any(|one| one.band != Band::System);
+    let beside = input
+        .contributions
+        .iter()
+        .any(|one| one.band != Band::System);
     if report.totals.items == 0 && !beside {
         let format = request.dialect.format;
         return Err(Refusal::NothingToSay { format });
@@ -146,7 +152,7 @@ fn back(
     })?;
     Ok(Compiled {
         payload,
-        advice: advice(&ledger),
+        advice: ledger.advice(),
         report,
         plan,
     })

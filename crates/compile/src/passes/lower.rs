@@ -11,8 +11,8 @@ use contexture_wire::{Dialect, Run, lower_run};
 
 use crate::block::{Block, Class, blocks};
 use crate::count::{Framing, Tokens};
+use crate::entry::Entry;
 use crate::memo::{Key, Lowered, Memo};
-use crate::passes::repair::Entry;
 use crate::request::CompileRequest;
 use crate::weigh::Scale;
 

@@ -1,4 +1,5 @@
-//! The passes, one file each; none knows another. Their order is in [`crate::pipeline`].
+//! The passes, one file each. Their order is in [`crate::pipeline`]; they share entries and pieces, and
+//! only `place` runs others, on what is contributed.
 
 pub(crate) mod budget;
 pub(crate) mod lower;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use contexture_ir::{Compaction, ContentHash, Item};
 use contexture_wire::{Format, Side, side};
 
-use crate::passes::repair::Entry;
+use crate::entry::Entry;
 use crate::report::OmitReason;
 use crate::request::PathItem;
 

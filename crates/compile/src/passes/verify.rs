@@ -95,10 +95,13 @@ fn ends(sealed: &Sealed<'_>) -> Result<(), Breach> {
 /// Every call is answered before anybody else speaks, every output answers a call, and no id is used
 /// twice where the provider minds. (Provider-native calls keep their ids, so OpenAI's may repeat.)
 fn pairs(sealed: &Sealed<'_>) -> Result<(), Breach> {
+    let unique = is_strict(sealed.request.dialect.format);
+    if !unique && in_order(sealed.pieces) {
+        return Ok(());
+    }
     // By id: how many calls are open, and the piece of the last.
     let mut open: BTreeMap<&str, (usize, usize)> = BTreeMap::new();
     let mut seen: BTreeMap<&str, usize> = BTreeMap::new();
-    let unique = is_strict(sealed.request.dialect.format);
     let breach = |what: String, here: usize, there: usize| {
         Err(Breach {
             what,
@@ -138,6 +141,19 @@ fn pairs(sealed: &Sealed<'_>) -> Result<(), Breach> {
         Some((call, (_, from))) => breach(format!("call {call:?} has no output"), *from, *from),
         None => Ok(()),
     }
+}
+
+/// Whether the outputs of every step follow it at once and in the order of its calls, as repair puts
+/// them.
+fn in_order(pieces: &[&Piece]) -> bool {
+    let mut open: &[String] = &[];
+    for facts in pieces.iter().map(|piece| &piece.lowered.chunk.facts) {
+        if facts.outputs != open {
+            return false;
+        }
+        open = &facts.calls;
+    }
+    open.is_empty()
 }
 
 /// Whether the provider wants the user first and last, and every call id once.

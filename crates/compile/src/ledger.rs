@@ -1,0 +1,169 @@
+//! What the passes decided, and what follows from it: what was left out, what was lost, what to do.
+
+use std::collections::BTreeSet;
+
+use contexture_wire::{Envelope, Loss};
+
+use crate::contribution::Content;
+use crate::count::Tokens;
+use crate::cut::Cut;
+use crate::frame::Frame;
+use crate::front::Front;
+use crate::passes::place::{Placed, Slot};
+use crate::plan::Advice;
+use crate::report::{OmitReason, Omitted};
+use crate::request::CompileInput;
+
+/// What the passes decided.
+pub(crate) struct Ledger<'a> {
+    pub(crate) input: &'a CompileInput<'a>,
+    pub(crate) limit: u64,
+    pub(crate) front: &'a Front,
+    pub(crate) slots: &'a [Slot<'a>],
+    pub(crate) placed: &'a [Placed],
+    /// What each contribution would take whole.
+    pub(crate) natural: &'a [u64],
+    pub(crate) cut: &'a Cut,
+    pub(crate) frame: &'a Frame,
+    pub(crate) envelope: &'a Envelope,
+}
+
+impl Ledger<'_> {
+    /// The texts that must stand in the payload unchanged.
+    pub(crate) fn pinned(&self) -> Vec<String> {
+        let pinned = self.slots.iter().filter(|slot| slot.contribution.pinned);
+        pinned
+            .flat_map(|slot| match &slot.contribution.content {
+                Content::Text(text) => vec![text.clone()],
+                Content::Texts(texts) => texts.clone(),
+                Content::Fragments {
+                    fragments,
+                    renderer,
+                } => renderer.render(fragments).into_iter().collect(),
+                Content::Instructions(_) | Content::Items(_) => Vec::new(),
+            })
+            // White space alone is not said to every provider.
+            .filter(|text| !text.trim().is_empty())
+            .collect()
+    }
+
+    /// What the host may want to do next.
+    pub(crate) fn advice(&self) -> Option<Advice> {
+        let omitted = self.trimmed();
+        Some(Advice::Compact {
+            first: *omitted.first()?,
+            last: *omitted.last()?,
+            tokens: self.trimmed_tokens().high,
+        })
+    }
+
+    /// The path indexes that trimming left out, ascending.
+    pub(crate) fn trimmed(&self) -> Vec<usize> {
+        let history = &self.front.history;
+        let kept: BTreeSet<usize> = self
+            .cut
+            .singles
+            .iter()
+            .filter_map(|single| single.source)
+            .collect();
+        let mut out: Vec<usize> = history
+            .sources(&(0..self.cut.round))
+            .filter(|source| !kept.contains(source))
+            .collect();
+        out.sort_unstable();
+        out
+    }
+
+    /// What trimming left out, in tokens.
+    pub(crate) fn trimmed_tokens(&self) -> Tokens {
+        let history = &self.front.history;
+        let pieces = history.pieces.get(history.pieces_of(&(0..self.cut.round)));
+        let all: Tokens = pieces
+            .unwrap_or_default()
+            .iter()
+            .map(|piece| piece.text)
+            .sum();
+        all - self
+            .cut
+            .singles
+            .iter()
+            .map(|single| single.piece.text)
+            .sum()
+    }
+
+    /// Everything of the path that is not in the payload, as spans.
+    pub(crate) fn omitted(&self) -> Vec<Omitted> {
+        let trimmed = self
+            .trimmed()
+            .into_iter()
+            .map(|at| (at, OmitReason::Trimmed));
+        let dropped = self
+            .front
+            .dropped
+            .iter()
+            .map(|at| (*at, OmitReason::Repaired));
+        let mut all: Vec<(usize, OmitReason)> = trimmed
+            .chain(dropped)
+            .chain(self.front.hidden.iter().copied())
+            .collect();
+        all.sort_unstable_by_key(|(at, _)| *at);
+        let mut spans: Vec<Omitted> = Vec::new();
+        for (at, why) in all {
+            match spans.last_mut() {
+                Some(span) if span.why == why && span.last + 1 == at => {
+                    span.last = at;
+                    span.items += 1;
+                }
+                _ => spans.push(Omitted {
+                    first: at,
+                    last: at,
+                    items: 1,
+                    why,
+                }),
+            }
+        }
+        spans
+    }
+
+    /// All losses, with paths that mean something outside this crate.
+    pub(crate) fn losses(&self) -> Vec<Loss> {
+        let mut out = self.envelope.losses.clone();
+        for (slot, placed) in self.slots.iter().zip(self.placed) {
+            for piece in &placed.pieces {
+                out.extend(piece.lowered.chunk.losses.iter().map(|loss| {
+                    let (index, rest) = split(&loss.path);
+                    let source = &slot.contribution.source;
+                    let at = piece.entries.start + index;
+                    rename(loss, format!("contributions[{source}][{at}]{rest}"))
+                }));
+            }
+        }
+        let history = &self.front.history;
+        for piece in self.cut.pieces(history) {
+            out.extend(piece.lowered.chunk.losses.iter().map(|loss| {
+                let (index, rest) = split(&loss.path);
+                let entry = history.entries.get(piece.entries.start + index);
+                match entry.and_then(|entry| entry.source) {
+                    Some(source) => rename(loss, format!("items[{source}]{rest}")),
+                    None => rename(loss, format!("repaired{rest}")),
+                }
+            }));
+        }
+        out
+    }
+}
+
+fn split(path: &str) -> (usize, &str) {
+    let cut = path.strip_prefix('[').and_then(|rest| rest.split_once(']'));
+    match cut.map(|(index, rest)| (index.parse(), rest)) {
+        Some((Ok(index), rest)) => (index, rest),
+        _ => (0, path),
+    }
+}
+
+fn rename(loss: &Loss, path: String) -> Loss {
+    Loss {
+        path,
+        ..loss.clone()
+    }
+}
