@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use contexture_ir::{ConversationId, Item, MessageId, NodeId, Owner};
-use contexture_store::{Node, ReadRequest, Store};
+use contexture_store::{At, Node, ReadRequest, Span, Store};
+use futures_util::future::poll_immediate;
 
 use crate::error::EngineError;
 
@@ -15,6 +16,9 @@ pub(crate) struct Path {
     pub(crate) items: Vec<Arc<Item>>,
 }
 
+/// Nodes read at a time: while one page is parsed the store reads the next.
+const PAGE: usize = 2_048;
+
 impl Path {
     /// Reads and parses a part of a path.
     pub(crate) async fn load(
@@ -23,17 +27,42 @@ impl Path {
         id: &ConversationId,
         request: ReadRequest,
     ) -> Result<Self, EngineError> {
-        let page = store.read(owner, id, request).await?;
-        let items = page
-            .nodes
-            .iter()
-            .map(|node| parse(node))
-            .collect::<Result<_, _>>()?;
-        Ok(Self {
+        let paged = request.limit.is_none() && request.span == Span::Whole;
+        let limit = if paged { Some(PAGE) } else { request.limit };
+        let mut page = store
+            .read(owner, id, ReadRequest { limit, ..request })
+            .await?;
+        let mut path = Self {
             head: page.head,
-            nodes: page.nodes,
-            items,
-        })
+            ..Self::default()
+        };
+        // The path to the head that the first page names never changes, so the pages are of one
+        // instant.
+        while let (true, Some(head), Some(next)) = (paged, page.head, page.next) {
+            let request = ReadRequest {
+                at: At::Node(head),
+                span: Span::From(next),
+                limit,
+            };
+            let mut reading = store.read(owner, id, request);
+            // Polled once, the store reads while this page is parsed.
+            let early = poll_immediate(&mut reading).await;
+            path.extend(page.nodes)?;
+            page = match early {
+                Some(page) => page?,
+                None => reading.await?,
+            };
+        }
+        path.extend(page.nodes)?;
+        Ok(path)
+    }
+
+    fn extend(&mut self, nodes: Vec<Arc<Node>>) -> Result<(), EngineError> {
+        for node in &nodes {
+            self.items.push(parse(node)?);
+        }
+        self.nodes.extend(nodes);
+        Ok(())
     }
 }
 
