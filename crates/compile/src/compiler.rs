@@ -163,6 +163,20 @@ pub enum CompileError {
 }
 
 /// Compiles lists of items, without a store and without a plan.
+///
+/// ```
+/// use contexture_catalogue::Catalogue;
+/// use contexture_compile::{Compiler, Contribution, Target, Width, render_table};
+/// use contexture_ir::{Message, Role};
+///
+/// let items = [Message::text(Role::User, "What is the capital of Mali?").into()];
+/// let compiler = Compiler::new(Catalogue::builtin())
+///     .with(Contribution::system("instructions", "Answer in one word."));
+/// let compiled = compiler.compile(&items, &Target::openai_chat("gpt-4o").window(16_000))?;
+/// assert!(compiled.payload.to_json().contains("Answer in one word."));
+/// println!("{}", render_table(&compiled.report, Width::default()));
+/// # Ok::<(), contexture_compile::CompileError>(())
+/// ```
 #[derive(Debug)]
 pub struct Compiler<'a> {
     catalogue: &'a Catalogue,

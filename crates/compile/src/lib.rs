@@ -12,6 +12,8 @@
 //!
 //! Not here: reading formats, storage, clocks, randomness, HTTP, summaries by a model.
 
+#![cfg_attr(not(test), deny(clippy::disallowed_methods, clippy::disallowed_types))]
+
 mod account;
 mod block;
 mod compiler;
