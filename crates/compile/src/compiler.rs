@@ -166,7 +166,7 @@ pub enum CompileError {
 ///
 /// ```
 /// use contexture_catalogue::Catalogue;
-/// use contexture_compile::{Compiler, Contribution, Target, Width, render_table};
+/// use contexture_compile::{Compiler, Contribution, Target};
 /// use contexture_ir::{Message, Role};
 ///
 /// let items = [Message::text(Role::User, "What is the capital of Mali?").into()];
@@ -174,7 +174,7 @@ pub enum CompileError {
 ///     .with(Contribution::system("instructions", "Answer in one word."));
 /// let compiled = compiler.compile(&items, &Target::openai_chat("gpt-4o").window(16_000))?;
 /// assert!(compiled.payload.to_json().contains("Answer in one word."));
-/// println!("{}", render_table(&compiled.report, Width::default()));
+/// println!("{}", compiled.report);
 /// # Ok::<(), contexture_compile::CompileError>(())
 /// ```
 #[derive(Debug)]

@@ -12,6 +12,13 @@ impl Default for Width {
     }
 }
 
+/// The table at its default width.
+impl std::fmt::Display for Report {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&render_table(self, Width::default()))
+    }
+}
+
 /// The report as a table; the last column is cut to the width.
 #[must_use]
 pub fn render_table(report: &Report, width: Width) -> String {

@@ -1,10 +1,13 @@
 //! Who gets how much, case by case: contributions, pinned text, refusals, audience, parameters.
 
+use std::sync::Arc;
+
 use contexture_compile::{
     Band, Budget, Compiled, Content, Contribution, OmitReason, PathItem, Refusal, Stability,
     Verdict,
 };
-use contexture_ir::{Audience, Raw};
+use contexture_ir::{Audience, Raw, hint};
+use contexture_render::XmlRenderer;
 use contexture_wire::Format;
 
 use crate::law::check_report;
@@ -239,4 +242,28 @@ fn a_model_that_spoke_last_is_spoken_to() {
     older.prefill = true;
     let json = once(&path, &[], &older).unwrap().payload.to_json();
     assert!(!json.contains(contexture_wire::CONTINUE), "{json}");
+}
+
+#[test]
+fn fragments_are_rendered_and_the_last_left_out_first() {
+    let fragments = vec![hint("first"), hint("second"), hint("third")];
+    let say = |budget| {
+        let content = Content::Fragments {
+            fragments: fragments.clone(),
+            renderer: Arc::new(XmlRenderer::default()),
+        };
+        Contribution::new("hints", Band::System, content).with_budget(budget)
+    };
+    let whole = compiled(&[say(Budget::default())], 1_000);
+    let text = "<hint>first</hint>\\n<hint>second</hint>\\n<hint>third</hint>";
+    assert!(whole.payload.to_json().contains(text), "{}", whole.payload);
+    // Two hints are 38 bytes.
+    let cut = compiled(&[say(Budget::at_most(10))], 1_000);
+    assert!(cut.payload.to_json().contains("second"), "{}", cut.payload);
+    assert!(!cut.payload.to_json().contains("third"), "{}", cut.payload);
+    check(
+        &[say(Budget::at_most(10))],
+        1_000,
+        &[("hints", Verdict::Shortened, 10)],
+    );
 }
