@@ -69,6 +69,9 @@ const OPAQUE: [&str; 7] = [
 /// Fields that hold answers beyond the first.
 const ALTERNATIVES: [&str; 2] = ["choices", "(candidates)"];
 
+/// Objects of options, whose members are told of one by one.
+const GROUPS: [&str; 2] = ["generationConfig", "toolConfig"];
+
 /// Tells of every field of `extra` that `format` cannot say.
 pub(crate) fn tell_foreign(extra: &Extra, format: &str, path: &str, losses: &mut Losses) {
     tell_foreign_as(extra, format, path, LossKind::Field, losses);
@@ -113,8 +116,14 @@ pub(crate) fn tell_foreign_as(
             continue;
         }
         for (key, value) in fields.iter() {
-            if let Some(key) = native_key(key) {
-                tell(key, value, &whose);
+            let Some(key) = native_key(key) else { continue };
+            match value.fields().filter(|_| GROUPS.contains(&key)) {
+                Some(members) => {
+                    for (member, value) in members.rest().iter() {
+                        tell(&format!("{key}.{member}"), value, &whose);
+                    }
+                }
+                None => tell(key, value, &whose),
             }
         }
     }

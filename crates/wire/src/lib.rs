@@ -17,6 +17,7 @@ mod document;
 mod entry;
 mod error;
 mod format;
+mod function_name;
 mod gemini;
 mod items;
 mod json;

@@ -1,8 +1,9 @@
 //! What the two OpenAI formats share.
 
-use contexture_ir::{Error, Extra, Raw};
+use contexture_ir::{Error, Extra, Raw, Transcript};
 
 use crate::carry::{hint, hinted};
+use crate::format::Format;
 use crate::loss::{LossKind, Losses};
 
 /// What stands in a user's message of which nothing could be written.
@@ -36,6 +37,102 @@ pub(crate) fn effort<'a>(
         format!("no such effort as `{word}`"),
     );
     None
+}
+
+/// Options both formats have, under one name and of one meaning.
+const SHARED: [&str; 9] = [
+    "metadata",
+    "moderation",
+    "prompt_cache_key",
+    "prompt_cache_retention",
+    "safety_identifier",
+    "service_tier",
+    "store",
+    "top_logprobs",
+    "user",
+];
+/// How wordy the answer is: its name in Chat, and where Responses has it.
+const VERBOSITY: (&str, &str) = ("verbosity", "text.verbosity");
+
+/// Whether a shared option's value is one that both formats take; hosts have tiers of their own.
+fn both_take(name: &str, value: &Raw) -> bool {
+    let text = value.get();
+    let word = |words: &[&str]| {
+        value
+            .as_string()
+            .is_some_and(|word| words.contains(&&*word))
+    };
+    match name {
+        "service_tier" => word(&["auto", "default", "flex", "scale", "priority", "fast"]),
+        "verbosity" | "text.verbosity" => word(&["low", "medium", "high"]),
+        "metadata" | "moderation" => text.starts_with('{'),
+        "store" => matches!(text, "true" | "false"),
+        "top_logprobs" => text.parse::<u8>().is_ok(),
+        _ => text.starts_with('"'),
+    }
+}
+
+/// The fields kept for a format, with the options that the other of the two kept and this one has as
+/// well; and the request's fields without those, to tell of the rest.
+pub(crate) fn shared(request: &Extra, format: Format) -> (Extra, Extra) {
+    let chat = format == Format::OpenAiChat;
+    let (other, verbosity) = if chat {
+        (Format::OpenAiResponses, (VERBOSITY.1, VERBOSITY.0))
+    } else {
+        (Format::OpenAiChat, VERBOSITY)
+    };
+    let mut own = request.wire(format.as_str());
+    let mut theirs = request.wire(other.as_str());
+    if theirs.is_empty() {
+        return (own, request.clone());
+    }
+    for (from, to) in SHARED
+        .map(|name| (name, name))
+        .into_iter()
+        .chain([verbosity])
+    {
+        if own.get(to).is_some() || !theirs.get(from).is_some_and(|value| both_take(to, value)) {
+            continue;
+        }
+        if let Some(value) = theirs.remove(from) {
+            own.set(to, value);
+            // Chat refuses the one without the other.
+            let alone = chat && to == "top_logprobs" && own.get("logprobs").is_none();
+            if let Some(yes) = Raw::parse("true").ok().filter(|_| alone) {
+                own.set("logprobs", yes);
+            }
+        }
+    }
+    let mut rest = request.clone();
+    rest.set_wire(other.as_str(), theirs);
+    (own, rest)
+}
+
+/// The hint of a request that names no model.
+const MODEL: &str = "~model";
+
+/// Notes that a request names no model, as where a deployment's address does.
+pub(crate) fn note_model(request: &Transcript, wire: &mut Extra) {
+    if request.model.is_none() {
+        hint(wire, MODEL, "absent");
+    }
+}
+
+/// The model to write; nothing if this format's own request named none.
+pub(crate) fn model<'t>(
+    request: &'t Transcript,
+    wire: &Extra,
+    losses: &mut Losses,
+) -> Option<&'t str> {
+    if let Some(model) = &request.model {
+        return Some(model);
+    }
+    if hinted(wire, MODEL).is_some() {
+        return None;
+    }
+    let why = "the provider demands a model; none is named";
+    losses.push("model", LossKind::Value, why);
+    Some("")
 }
 
 /// An error about a value of the wrong type or an unknown word.

@@ -4,6 +4,7 @@ use contexture_ir::{Error, Fields, RequestOptions, ToolChoice, quote};
 use serde_json::value::RawValue;
 
 use super::words::FORMAT;
+use crate::function_name::ANTHROPIC;
 use crate::json::Object;
 use crate::loss::{LossKind, Losses};
 
@@ -59,11 +60,14 @@ pub(super) fn write(
         None | Some(ToolChoice::Auto) => ("auto", None),
         Some(ToolChoice::None) => return Some("{\"type\":\"none\"}".to_owned()),
         Some(ToolChoice::Required) => ("any", None),
-        Some(ToolChoice::Function { name }) => ("tool", Some(name)),
+        Some(ToolChoice::Function { name }) => {
+            let name = ANTHROPIC.write(name, "options.tool_choice", losses);
+            ("tool", Some(name))
+        }
     };
     let mut object = Object::new();
     object.string("type", kind);
-    object.maybe("name", name.map(|name| quote(name)).as_deref());
+    object.maybe("name", name.map(|name| quote(&name)).as_deref());
     let disabled = parallel.map(|parallel| if parallel { "false" } else { "true" });
     object.maybe("disable_parallel_tool_use", disabled);
     Some(object.finish())

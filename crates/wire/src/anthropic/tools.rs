@@ -6,6 +6,7 @@ use serde_json::value::RawValue;
 use super::read::unexpected;
 use super::words::FORMAT;
 use crate::carry::{hint, keep, tell_foreign};
+use crate::function_name::ANTHROPIC;
 use crate::json::{Object, array, as_object};
 use crate::loss::{LossKind, Losses};
 
@@ -76,7 +77,7 @@ fn one(tool: &FunctionTool, path: &str, losses: &mut Losses) -> String {
     if wire.get("~type").is_some() {
         object.string("type", "custom");
     }
-    object.string("name", &tool.name);
+    object.string("name", &ANTHROPIC.write(&tool.name, path, losses));
     object.maybe(
         "description",
         tool.description.as_deref().map(quote).as_deref(),

@@ -13,6 +13,7 @@ use super::media;
 use super::words::{FORMAT, MESSAGE};
 use crate::carry::{START, hinted, tell_foreign};
 use crate::entry::{Entry, Run, Side};
+use crate::function_name::ANTHROPIC;
 use crate::json::{Object, array, as_object};
 use crate::loss::{LossKind, Losses};
 use crate::system_tag::system_tag;
@@ -264,11 +265,15 @@ impl Writer {
             }
             "{}"
         });
+        let name = match self.purpose {
+            Use::Request => ANTHROPIC.write(&call.name, path, &mut self.losses),
+            Use::Response => call.name.as_str().into(),
+        };
         let mut object = Object::new();
         object
             .string("type", "tool_use")
             .string("id", &id)
-            .string("name", &call.name);
+            .string("name", &name);
         if hinted(&wire, "~input").is_none() {
             object.raw("input", input);
         }

@@ -11,6 +11,7 @@ use super::names::Names;
 use super::schema::to_json_schema;
 use super::words::FORMAT;
 use crate::carry::hint;
+use crate::function_name::GEMINI;
 use crate::json::{Object, array};
 use crate::loss::{LossKind, Losses};
 
@@ -317,7 +318,10 @@ fn write_choice(choice: Option<&ToolChoice>, names: &Names, losses: &mut Losses)
         ToolChoice::Auto => ("AUTO", None),
         ToolChoice::None => ("NONE", None),
         ToolChoice::Required => ("ANY", None),
-        ToolChoice::Function { name } => ("ANY", Some(name)),
+        ToolChoice::Function { name } => {
+            let name = GEMINI.write(name, "options.tool_choice", losses);
+            ("ANY", Some(name))
+        }
         ToolChoice::Other { format, raw } if format == FORMAT => return Some(raw.get().to_owned()),
         ToolChoice::Other { format, .. } => {
             losses.push(
@@ -332,7 +336,7 @@ fn write_choice(choice: Option<&ToolChoice>, names: &Names, losses: &mut Losses)
     object.string("mode", mode);
     if let Some(name) = name {
         let key = "allowedFunctionNames";
-        object.renamed(key, &names.spell(key), &array([quote(name)]));
+        object.renamed(key, &names.spell(key), &array([quote(&name)]));
     }
     Some(object.finish())
 }

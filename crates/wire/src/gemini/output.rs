@@ -18,6 +18,16 @@ fn single(key: &str, text: &str) -> String {
     format!("{{{}:{}}}", quote(key), quote(text))
 }
 
+/// The hint of a response that was no object, against the provider's rules: its value.
+pub(super) const VALUE: &str = "~value";
+
+/// A response that is no object as text: a string's own text, anything else as JSON.
+pub(super) fn bare(response: &Raw) -> String {
+    response
+        .as_string()
+        .unwrap_or_else(|| response.get().to_owned())
+}
+
 /// A response object as text.
 pub(super) struct Text {
     pub(super) text: String,
@@ -35,7 +45,10 @@ pub(super) fn text(response: &Raw) -> Text {
         wrap: None,
     };
     let Some(fields) = response.fields() else {
-        return whole();
+        return Text {
+            text: bare(response),
+            ..whole()
+        };
     };
     let mut members = fields.iter();
     let (Some((key, value)), None) = (members.next(), members.next()) else {

@@ -278,7 +278,7 @@ impl<'i> Reader<'i> {
             .as_ref()
             .filter(|value| !value.get().starts_with('{'))
         {
-            return Err(at(unexpected("an object", other.get()).at("response")));
+            wire.set(output::VALUE, other.clone());
         }
         let parts = inner.take_present(&["parts"]).map_err(at)?;
         media::nest(&mut wire, "functionResponse", inner)?;

@@ -8,6 +8,7 @@ use super::names::{Names, camel, peek, unexpected};
 use super::schema::to_json_schema;
 use super::words::FORMAT;
 use crate::carry::{START, hint, keep, tell_foreign};
+use crate::function_name::GEMINI;
 use crate::json::{Object, array};
 use crate::loss::{LossKind, Losses};
 
@@ -150,7 +151,7 @@ fn one(tool: &FunctionTool, mut wire: Extra, path: &str, losses: &mut Losses) ->
     wire.remove("(tool)");
     let names = Names::of(&wire);
     let mut object = Object::new();
-    object.string("name", &tool.name);
+    object.string("name", &GEMINI.write(&tool.name, path, losses));
     object.maybe(
         "description",
         tool.description.as_deref().map(quote).as_deref(),

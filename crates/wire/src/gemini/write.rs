@@ -12,6 +12,7 @@ use super::words::{CONTENT, FORMAT, MAKER};
 use super::{media, output};
 use crate::carry::{START, hinted, tell_foreign};
 use crate::entry::{Entry, Run, Side};
+use crate::function_name::GEMINI;
 use crate::json::{Object, array, as_object};
 use crate::loss::{LossKind, Losses};
 use crate::system_tag::system_tag;
@@ -282,10 +283,14 @@ impl Writer {
             }
             "{}"
         });
+        let name = match self.purpose {
+            Use::Request => GEMINI.write(&call.name, path, &mut self.losses),
+            Use::Response => call.name.as_str().into(),
+        };
         let mut inner = Object::new();
         inner
             .maybe("id", written_id(id).as_deref())
-            .string("name", &call.name);
+            .string("name", &name);
         if !(wire.get("~args").is_some() && args == "{}") {
             inner.raw("args", args);
         }
@@ -320,14 +325,14 @@ impl Writer {
             self.losses
                 .push(format!("{path}.name"), LossKind::Value, why);
         }
-        let name = name.unwrap_or("unknown");
+        let name = GEMINI.write(name.unwrap_or("unknown"), path, &mut self.losses);
         let (response, parts) = self.response(item, &wire, path);
         let mut inner = Object::new();
         if wire.get("~id").is_none() {
             inner.maybe("id", written_id(id).as_deref());
         }
         inner
-            .string("name", name)
+            .string("name", &name)
             .maybe("response", response.as_deref());
         inner.maybe("parts", parts.map(array).as_deref());
         inner.carried(&media::nested(&wire, "functionResponse"));
@@ -357,7 +362,11 @@ impl Writer {
     ) -> (Option<String>, Option<Vec<String>>) {
         let wrap = hinted(wire, "~wrap");
         let absent = wire.get("~response").is_some();
-        let object = |text: &str| output::object(text, item.is_error, wrap.as_deref());
+        let own = wire.get(output::VALUE);
+        let object = |text: &str| match own.filter(|own| output::bare(own) == text) {
+            Some(own) => own.get().to_owned(),
+            None => output::object(text, item.is_error, wrap.as_deref()),
+        };
         match &item.output {
             Output::Text(text) if text.is_empty() && absent => (None, None),
             Output::Text(text) => (Some(object(text)), None),

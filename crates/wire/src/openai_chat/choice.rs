@@ -9,6 +9,7 @@ use serde_json::value::RawValue;
 use super::content::wired;
 use super::words::NAME;
 use crate::carry::{keep, tell_foreign_as};
+use crate::function_name::OPENAI;
 use crate::json::Object;
 use crate::loss::{LossKind, Losses};
 use crate::openai::{prefixed, unexpected, unprefixed, without};
@@ -83,7 +84,7 @@ pub(super) fn write_tool(tool: &ToolDefinition, path: &str, losses: &mut Losses)
 pub(super) fn write_function(tool: &FunctionTool, path: &str, losses: &mut Losses) -> String {
     tell_foreign_as(&tool.extra, NAME, path, LossKind::Field, losses);
     let mut object = Object::new();
-    object.string("name", &tool.name);
+    object.string("name", &OPENAI.write(&tool.name, path, losses));
     object.maybe(
         "description",
         tool.description.as_deref().map(quote).as_deref(),
@@ -131,7 +132,7 @@ pub(super) fn write_choice(choice: &ToolChoice, losses: &mut Losses) -> Option<S
         ToolChoice::Required => "\"required\"".to_owned(),
         ToolChoice::Function { name } => {
             let mut function = Object::new();
-            function.string("name", name);
+            function.string("name", &OPENAI.write(name, "options.tool_choice", losses));
             let mut object = Object::new();
             object
                 .string("type", "function")

@@ -11,7 +11,7 @@ use serde_json::value::RawValue;
 
 use super::call::LEGACY;
 use super::message::Reader;
-use super::words::NAME;
+use super::words::{FORMAT, NAME};
 use super::{choice, run};
 use crate::carry::{hint, hinted, keep, tell_foreign_as};
 use crate::chunk::{Dialect, Envelope};
@@ -19,7 +19,7 @@ use crate::format::Kind;
 use crate::json::{Object, array};
 use crate::lifted::Lifted;
 use crate::loss::{LossKind, Losses};
-use crate::openai::{effort, note_effort, unexpected};
+use crate::openai::{effort, note_effort, note_model, shared, unexpected};
 
 /// The hint of the older name of the output limit.
 const MAX_TOKENS: &str = "~max_tokens";
@@ -40,6 +40,7 @@ pub(super) fn lift(mut fields: Fields<'_>) -> Result<Lifted, Error> {
     reader.read_all(&messages)?;
     let (mut transcript, losses) = reader.finish();
     transcript.model = fields.take_string(&["model"])?;
+    note_model(&transcript, &mut wire);
     transcript.tools = read_tools(&mut fields, &mut wire)?;
     transcript.options = read_options(&mut fields, &mut wire)?;
     if transcript.tools.is_empty()
@@ -132,17 +133,19 @@ fn read_options(fields: &mut Fields<'_>, wire: &mut Extra) -> Result<RequestOpti
 
 pub(super) fn lower(dialect: &Dialect, request: &Transcript) -> Envelope {
     let mut losses = Losses::default();
-    let wire = request.extra.wire(NAME);
+    let (wire, told) = shared(&request.extra, FORMAT);
     let mut lead = Vec::new();
     for (index, message) in request.instructions.iter().enumerate() {
         lead.extend(run::instruction(dialect, index, message, &mut losses));
     }
     let mut head = Object::new();
-    head.maybe("model", request.model.as_deref().map(quote).as_deref());
+    if let Some(model) = crate::openai::model(request, &wire, &mut losses) {
+        head.string("model", model);
+    }
     let tools = write_tools(request, &wire, &mut head, &mut losses);
     let mut tail = Object::new();
     write_options(request, &wire, tools, &mut tail, &mut losses);
-    tell_foreign_as(&request.extra, NAME, "", LossKind::Option, &mut losses);
+    tell_foreign_as(&told, NAME, "", LossKind::Option, &mut losses);
     let mut taken = vec!["messages"];
     taken.extend(request.model.as_ref().map(|_| "model"));
     taken.extend(tools.then_some("tools"));

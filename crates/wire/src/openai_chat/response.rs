@@ -227,7 +227,15 @@ pub(super) fn lower(transcript: &Transcript) -> Lowered {
         .and_then(|raw| raw.to().ok())
         .unwrap_or_default();
     choices.extend(others.iter().map(|other| other.get().to_owned()));
-    object.raw(OTHERS, &array(&choices));
+    let null = choices.is_empty() && wire.get(OTHERS).is_some_and(|own| own.get() == "null");
+    object.raw(
+        OTHERS,
+        &if null {
+            "null".to_owned()
+        } else {
+            array(&choices)
+        },
+    );
     object.maybe("usage", info.usage.as_ref().map(write_usage).as_deref());
     tell_foreign(&transcript.extra, NAME, "", &mut losses);
     object.carried(&without(&[CHOICE], &wire));

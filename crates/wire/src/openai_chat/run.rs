@@ -15,6 +15,7 @@ use super::words::{FORMAT, NAME};
 use crate::carry::{START, hinted, tell_foreign};
 use crate::chunk::{Chunk, Dialect};
 use crate::entry::{Entry, Run, Side};
+use crate::function_name::OPENAI;
 use crate::json::{Object, array};
 use crate::loss::{LossKind, Losses};
 use crate::openai::OMITTED;
@@ -296,7 +297,7 @@ impl<'a> Writer<'_, 'a> {
         let legacy = hinted(&wire, LEGACY);
         object.string("role", if legacy.is_some() { "function" } else { "tool" });
         match &legacy {
-            Some(name) => object.string("name", name),
+            Some(name) => object.string("name", &OPENAI.write(name, &path, &mut self.losses)),
             None => object.string("tool_call_id", entry.call_id()),
         };
         let none = quote(if empty { "" } else { ATTACHED });
@@ -305,6 +306,8 @@ impl<'a> Writer<'_, 'a> {
             part::write(&natives, shape.as_deref(), &none).as_deref(),
         );
         if let Some(name) = hinted(&wire, "~name") {
+            // The call tells of a name that had to change.
+            let name = OPENAI.write(&name, &path, &mut Losses::default());
             object.string("name", &name);
         }
         object.carried(&wire);

@@ -12,6 +12,7 @@ use super::message::{ANSWER, DETAILS, LIST, MESSAGE, REFUSAL, THOUGHTS};
 use super::part::{self, Native};
 use super::words::NAME;
 use crate::carry::{hinted, native_key, tell_foreign};
+use crate::function_name::OPENAI;
 use crate::json::{Object, array};
 use crate::loss::{LossKind, Losses};
 use crate::openai::{unprefixed, without};
@@ -53,7 +54,7 @@ impl Step<'_> {
         let shape = hinted(&own, CONTENT);
         let refusal = hinted(&own, REFUSAL);
         let words = self.words(refusal.as_deref(), shape.as_deref(), place, losses);
-        let calls = self.write_calls(losses);
+        let calls = self.write_calls(place, losses);
         let silent = words.is_empty() && calls.is_empty() && shape.is_none();
         if silent
             && self.thoughts.is_empty()
@@ -98,7 +99,7 @@ impl Step<'_> {
         said.or(self.calls.first().map(|(index, _)| *index))
     }
 
-    /// The message's own fields, from wherever they are anchored; the first of a name counts.
+    /// The message's own fields, from wherever they are anchored; the first anchor of a name counts.
     fn own_fields(&self) -> Extra {
         let said = self
             .said
@@ -118,18 +119,13 @@ impl Step<'_> {
             own
         });
         let mut seen = BTreeSet::new();
-        let all: Vec<(String, Raw)> = said
-            .chain(calls)
-            .flat_map(|fields| {
-                fields
-                    .iter()
-                    .map(|(k, v)| (k.to_owned(), v.clone()))
-                    .collect::<Vec<_>>()
-            })
-            .collect();
-        all.into_iter()
-            .filter(|(key, _)| seen.insert(key.clone()))
-            .collect()
+        let mut all = Extra::new();
+        for fields in said.chain(calls) {
+            let fresh = fields.iter().filter(|(key, _)| !seen.contains(*key));
+            all.extend(fresh.map(|(k, v)| (k.to_owned(), v.clone())).collect());
+            seen.extend(fields.iter().map(|(key, _)| key.to_owned()));
+        }
+        all
     }
 
     fn words(
@@ -189,10 +185,10 @@ impl Step<'_> {
         }
     }
 
-    fn write_calls(&self, losses: &mut Losses) -> Vec<(LegacyCall, String)> {
+    fn write_calls(&self, place: Place, losses: &mut Losses) -> Vec<(LegacyCall, String)> {
         let legacy = self.calls.len() == 1;
         let write = |(index, call): &(usize, Call<'_>)| match call {
-            Call::Function(call, id) => write_call(*index, call, id, legacy, losses),
+            Call::Function(call, id) => write_call((*index, call, id), legacy, place, losses),
             Call::Other(item) => (LegacyCall(false), write_other(item)),
         };
         self.calls.iter().map(write).collect()
@@ -313,16 +309,19 @@ fn write_audio(part: &TextPart, place: Place, path: &str, losses: &mut Losses) -
 }
 
 fn write_call(
-    index: usize,
-    call: &FunctionCall,
-    id: &str,
+    (index, call, id): (usize, &FunctionCall, &str),
     alone: bool,
+    place: Place,
     losses: &mut Losses,
 ) -> (LegacyCall, String) {
     tell_foreign(&call.extra, NAME, &format!("[{index}]"), losses);
     let wire = call.extra.wire(NAME);
     let mut function = Object::new();
-    function.string("name", &call.name);
+    let name = match place {
+        Place::Request => OPENAI.write(&call.name, &format!("[{index}]"), losses),
+        Place::Response => call.name.as_str().into(),
+    };
+    function.string("name", &name);
     match hinted(&wire, "~arguments").as_deref() {
         Some("absent") if call.arguments.is_empty() => {}
         Some("value") if Raw::parse(call.arguments.as_str()).is_ok() => {

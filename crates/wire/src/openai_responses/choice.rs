@@ -8,6 +8,7 @@ use serde_json::value::RawValue;
 
 use super::words::NAME;
 use crate::carry::{hint, hinted, keep, tell_foreign_as};
+use crate::function_name::OPENAI;
 use crate::json::Object;
 use crate::loss::{LossKind, Losses};
 use crate::openai::unexpected;
@@ -73,7 +74,8 @@ pub(super) fn write_tool(tool: &ToolDefinition, path: &str, losses: &mut Losses)
     let unsaid =
         |field: &str, name: &str| wire.get(field).is_none() && hinted(&wire, name).is_none();
     let mut object = Object::new();
-    object.string("type", "function").string("name", &tool.name);
+    let name = OPENAI.write(&tool.name, path, losses);
+    object.string("type", "function").string("name", &name);
     object.maybe(
         "description",
         tool.description.as_deref().map(quote).as_deref(),
@@ -132,7 +134,8 @@ pub(super) fn write_choice(choice: &ToolChoice, losses: &mut Losses) -> Option<S
         ToolChoice::Required => "\"required\"".to_owned(),
         ToolChoice::Function { name } => {
             let mut object = Object::new();
-            object.string("type", "function").string("name", name);
+            let name = OPENAI.write(name, "options.tool_choice", losses);
+            object.string("type", "function").string("name", &name);
             object.finish()
         }
         ToolChoice::Other { format, raw } if format == NAME => raw.get().to_owned(),

@@ -10,7 +10,7 @@ use contexture_ir::{
 use serde_json::Number;
 
 use super::read::{LISTED, read_input};
-use super::words::NAME;
+use super::words::{FORMAT, NAME};
 use super::{choice, run};
 use crate::carry::{hint, hinted, keep, tell_foreign_as};
 use crate::chunk::{Dialect, Envelope};
@@ -18,7 +18,9 @@ use crate::format::Kind;
 use crate::json::{Object, array};
 use crate::lifted::Lifted;
 use crate::loss::{LossKind, Losses};
-use crate::openai::{effort, note_effort, prefixed, unexpected, unprefixed, without};
+use crate::openai::{
+    effort, note_effort, note_model, prefixed, shared, unexpected, unprefixed, without,
+};
 
 /// The hint of an `input` that is a string, or absent.
 const INPUT: &str = "~input";
@@ -54,6 +56,7 @@ pub(super) fn lift(mut fields: Fields<'_>) -> Result<Lifted, Error> {
         }
     }
     transcript.model = fields.take_string(&["model"])?;
+    note_model(&transcript, &mut wire);
     let some = fields
         .get(&["tools"])
         .is_some_and(|value| value.get().starts_with('[') && value.get() != "[]");
@@ -156,7 +159,7 @@ fn instructions(message: Option<&Message>) -> Option<&str> {
 
 pub(super) fn lower(dialect: &Dialect, request: &Transcript) -> Envelope {
     let mut losses = Losses::default();
-    let wire = request.extra.wire(NAME);
+    let (wire, told) = shared(&request.extra, FORMAT);
     let first = instructions(request.instructions.first());
     if let Some(message) = request.instructions.first().filter(|_| first.is_some()) {
         super::part::tell_wires(&message.extra, "instructions[0]", &mut losses);
@@ -170,7 +173,9 @@ pub(super) fn lower(dialect: &Dialect, request: &Transcript) -> Envelope {
     }
     let lead = leads(dialect, request, usize::from(first.is_some()), &mut losses);
     let mut head = Object::new();
-    head.maybe("model", request.model.as_deref().map(quote).as_deref());
+    if let Some(model) = crate::openai::model(request, &wire, &mut losses) {
+        head.string("model", model);
+    }
     let mut tools = Vec::new();
     for (index, tool) in request.tools.iter().enumerate() {
         tools.extend(choice::write_tool(
@@ -189,7 +194,7 @@ pub(super) fn lower(dialect: &Dialect, request: &Transcript) -> Envelope {
     };
     let mut tail = Object::new();
     write_options(request, &wire, !tools.is_empty(), &mut tail, &mut losses);
-    tell_foreign_as(&request.extra, NAME, "", LossKind::Option, &mut losses);
+    tell_foreign_as(&told, NAME, "", LossKind::Option, &mut losses);
     let mut taken = Vec::new();
     taken.extend(request.model.as_ref().map(|_| "model"));
     taken.extend((!tools.is_empty()).then_some("tools"));

@@ -181,7 +181,8 @@ pub(super) fn lower(transcript: &Transcript) -> Lowered {
     write_status(&info, &wire, transcript, &mut object, &mut losses);
     let model = transcript.model.as_deref().or(foreign.then_some("unknown"));
     object.maybe("model", model.map(quote).as_deref());
-    object.raw("output", &output);
+    let null = output == "[]" && wire.get("output").is_some_and(|own| own.get() == "null");
+    object.raw("output", if null { "null" } else { &output });
     object.maybe("usage", info.usage.as_ref().map(write_usage).as_deref());
     if foreign {
         object

@@ -10,6 +10,7 @@ use super::read::id_prefix;
 use super::words::{NAME, Place};
 use crate::carry::hinted;
 use crate::chunk::Dialect;
+use crate::function_name::OPENAI;
 use crate::json::{Object, array};
 use crate::loss::{LossKind, Losses};
 use crate::openai::OMITTED;
@@ -260,7 +261,11 @@ fn write_call(
     let mut object = Object::new();
     object.string("type", "function_call");
     object.maybe("id", id.map(quote).as_deref());
-    object.string("call_id", call_id).string("name", &call.name);
+    let name = match site.place {
+        Place::Input => OPENAI.write(&call.name, site.path, losses),
+        Place::Output => call.name.as_str().into(),
+    };
+    object.string("call_id", call_id).string("name", &name);
     object.string("arguments", &call.arguments);
     object.maybe(
         "status",

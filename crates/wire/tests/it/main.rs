@@ -10,6 +10,7 @@
 
 mod anthropic;
 mod anthropic_cases;
+mod convert;
 mod gemini;
 mod gemini_cases;
 mod hostile;

@@ -1,0 +1,170 @@
+//! Cases of one format to another, and the losses they must name.
+
+use contexture_wire::{Dialect, Format, lift, lower};
+use serde_json::Value;
+
+/// The document written, and `path: kind` of each loss.
+fn convert(from: Format, to: Format, text: &str) -> (Value, Vec<String>) {
+    let lifted = lift(from, text).unwrap();
+    let lowered = lower(&Dialect::of(to), lifted.kind, &lifted.transcript);
+    let losses = lifted.losses.into_iter().chain(lowered.losses);
+    let losses = losses.map(|loss| format!("{}: {}", loss.path, loss.what.as_str()));
+    (
+        serde_json::from_str(&lowered.json).unwrap(),
+        losses.collect(),
+    )
+}
+
+/// What stands at a JSON pointer, and the losses.
+fn check(from: Format, to: Format, text: &str, expected: &[(&str, &str)], losses: &[&str]) {
+    let (json, found) = convert(from, to, text);
+    for (pointer, expected) in expected {
+        let value = json
+            .pointer(pointer)
+            .map_or("nothing".to_owned(), Value::to_string);
+        assert_eq!(&value, expected, "{pointer} of {json} from {text}");
+    }
+    assert_eq!(found, losses, "{text}");
+}
+
+fn check_same(format: Format, text: &str) {
+    let (json, losses) = convert(format, format, text);
+    assert_eq!(json, serde_json::from_str::<Value>(text).unwrap());
+    assert_eq!(losses, Vec::<String>::new(), "{text}");
+}
+
+const CHAT: Format = Format::OpenAiChat;
+const RESPONSES: Format = Format::OpenAiResponses;
+const ANTHROPIC: Format = Format::Anthropic;
+const GEMINI: Format = Format::Gemini;
+
+#[test]
+fn a_missing_model_is_told_of_by_every_format_that_demands_one() {
+    let text = r#"{"contents":[{"role":"user","parts":[{"text":"x"}]}]}"#;
+    for to in [CHAT, RESPONSES] {
+        check(GEMINI, to, text, &[("/model", "\"\"")], &["model: value"]);
+    }
+    let losses = ["model: value", "options.max_output_tokens: value"];
+    check(GEMINI, ANTHROPIC, text, &[("/model", "\"\"")], &losses);
+    check_same(CHAT, r#"{"messages":[{"role":"user","content":"x"}]}"#);
+    check_same(RESPONSES, r#"{"input":"x"}"#);
+}
+
+#[test]
+fn options_of_both_openai_formats_are_translated() {
+    let shared = r#""metadata":{"a":"b"},"user":"u","store":false,"service_tier":"flex","prompt_cache_key":"k","safety_identifier":"s","top_logprobs":2"#;
+    let values = [
+        ("/metadata", r#"{"a":"b"}"#),
+        ("/user", "\"u\""),
+        ("/store", "false"),
+        ("/service_tier", "\"flex\""),
+        ("/prompt_cache_key", "\"k\""),
+        ("/safety_identifier", "\"s\""),
+        ("/top_logprobs", "2"),
+    ];
+    let text = format!(
+        r#"{{"model":"m","messages":[{{"role":"user","content":"x"}}],"verbosity":"low","seed":1,{shared}}}"#
+    );
+    let expected = [&values[..], &[("/text/verbosity", "\"low\"")]].concat();
+    check(CHAT, RESPONSES, &text, &expected, &["seed: option"]);
+    check_same(CHAT, &text);
+    let text = format!(
+        r#"{{"model":"m","input":"x","text":{{"format":{{"type":"text"}},"verbosity":"low"}},"truncation":"auto",{shared}}}"#
+    );
+    let more = [("/verbosity", "\"low\""), ("/logprobs", "true")];
+    let expected = [&values[..], &more[..]].concat();
+    check(RESPONSES, CHAT, &text, &expected, &["truncation: option"]);
+    check_same(RESPONSES, &text);
+    let text = r#"{"model":"m","messages":[],"service_tier":"on_demand","user":1}"#;
+    let losses = ["service_tier: option", "user: option"];
+    check(CHAT, RESPONSES, text, &[("/user", "nothing")], &losses);
+}
+
+#[test]
+fn each_dropped_option_of_gemini_is_named() {
+    let text = r#"{"model":"m","contents":[{"role":"user","parts":[{"text":"x"}]}],"generationConfig":{"temperature":1,"seed":3,"topK":4}}"#;
+    let losses = [
+        "generationConfig.seed: option",
+        "generationConfig.topK: option",
+    ];
+    check(GEMINI, CHAT, text, &[("/temperature", "1")], &losses);
+}
+
+#[test]
+fn a_response_of_a_function_that_is_no_object_stays() {
+    let call = r#"{"role":"model","parts":[{"functionCall":{"id":"c","name":"f","args":{}}}]}"#;
+    for (value, text) in [("\"x\"", "\"x\""), ("[1]", "\"[1]\""), ("7", "\"7\"")] {
+        let answer = format!(
+            r#"{{"role":"user","parts":[{{"functionResponse":{{"id":"c","name":"f","response":{value}}}}}]}}"#
+        );
+        let text_in = format!("[{call},{answer}]");
+        check_same(GEMINI, &text_in);
+        check(GEMINI, CHAT, &text_in, &[("/1/content", text)], &[]);
+    }
+}
+
+#[test]
+fn a_name_that_a_target_refuses_is_written_alike_everywhere() {
+    let text = r#"{"model":"m","tools":[{"functionDeclarations":[{"name":"ns:f.g","parametersJsonSchema":{"type":"object"}}]}],
+        "toolConfig":{"functionCallingConfig":{"mode":"ANY","allowedFunctionNames":["ns:f.g"]}},"generationConfig":{"maxOutputTokens":9},
+        "contents":[{"role":"user","parts":[{"text":"x"}]},{"role":"model","parts":[{"functionCall":{"id":"c","name":"ns:f.g","args":{}}}]},
+        {"role":"user","parts":[{"functionResponse":{"id":"c","name":"ns:f.g","response":{"result":"r"}}}]}]}"#;
+    check_same(GEMINI, text);
+    for (to, places) in [
+        (
+            CHAT,
+            [
+                "/tools/0/function/name",
+                "/tool_choice/function/name",
+                "/messages/1/tool_calls/0/function/name",
+            ],
+        ),
+        (
+            RESPONSES,
+            ["/tools/0/name", "/tool_choice/name", "/input/1/name"],
+        ),
+        (
+            ANTHROPIC,
+            [
+                "/tools/0/name",
+                "/tool_choice/name",
+                "/messages/1/content/0/name",
+            ],
+        ),
+    ] {
+        let (json, losses) = convert(GEMINI, to, text);
+        let names: Vec<&str> = places
+            .iter()
+            .map(|place| json.pointer(place).unwrap().as_str().unwrap())
+            .collect();
+        assert!(
+            names
+                .iter()
+                .all(|name| *name == names[0] && name.starts_with("ns_f_g_")),
+            "{names:?}"
+        );
+        let mut told = losses
+            .iter()
+            .filter(|loss| loss.ends_with("name: value"))
+            .collect::<Vec<_>>();
+        told.sort_unstable();
+        assert_eq!(
+            told,
+            [
+                "items[1].name: value",
+                "options.tool_choice.name: value",
+                "tools[0].name: value"
+            ]
+        );
+    }
+}
+
+#[test]
+fn nothing_and_repeated_fields_stay_as_they_came() {
+    check_same(CHAT, r#"{"choices":null}"#);
+    check_same(RESPONSES, r#"{"output":null}"#);
+    let text = r#"{"choices":[{"message":{"a":1,"a":2}}]}"#;
+    let lifted = lift(CHAT, text).unwrap();
+    let lowered = lower(&Dialect::of(CHAT), lifted.kind, &lifted.transcript);
+    assert!(lowered.json.contains(r#""a":1,"a":2"#), "{}", lowered.json);
+}
