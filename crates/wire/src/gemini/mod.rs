@@ -22,6 +22,7 @@ mod ids;
 mod media;
 mod names;
 mod output;
+mod part;
 mod read;
 mod request;
 mod response;

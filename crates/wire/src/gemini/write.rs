@@ -6,8 +6,8 @@ use contexture_ir::{
 };
 
 use super::group::Group;
-use super::ids::is_synthetic;
-use super::names::{Names, peek};
+use super::names::Names;
+use super::part::{medium, outer, own_part, without_content, written_id};
 use super::words::{CONTENT, FORMAT, MAKER};
 use super::{media, output};
 use crate::carry::{START, hinted, tell_foreign};
@@ -467,38 +467,4 @@ impl Writer {
             }
         }
     }
-}
-
-/// The id as it is written: not at all if it is one of ours.
-fn written_id(id: &str) -> Option<String> {
-    (!id.is_empty() && !is_synthetic(id)).then(|| quote(id))
-}
-
-/// A part around the object that says something.
-fn outer(key: &'static str, names: &Names, inner: Object, wire: &Extra) -> String {
-    let mut object = Object::new();
-    object.renamed(key, &names.spell(key), &inner.finish());
-    object.carried(&without_content(wire.clone()));
-    object.finish()
-}
-
-/// A media part; what was nested or renamed in it is written already.
-fn medium(mut object: Object, mut wire: Extra) -> String {
-    for key in ["inlineData", "fileData", "displayName"] {
-        wire.remove(key);
-    }
-    object.carried(&wire);
-    object.finish()
-}
-
-fn without_content(mut wire: Extra) -> Extra {
-    wire.remove(CONTENT);
-    wire
-}
-
-/// The part inside an opaque item or part of this format.
-fn own_part(kind: &str, raw: &Raw) -> Option<String> {
-    kind.strip_prefix(FORMAT)?.strip_prefix(':')?;
-    let fields = raw.fields()?;
-    as_object(peek(&fields, "block")?.get()).map(str::to_owned)
 }
