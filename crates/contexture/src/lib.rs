@@ -49,6 +49,9 @@
 //!
 //! The modules hold everything; the names below are those most programs need.
 
+// The README's example is a test too.
+#![cfg_attr(doctest, doc = include_str!("../../../README.md"))]
+
 /// Items, parts, fragments, ids: `contexture-ir`.
 pub use contexture_ir as ir;
 
