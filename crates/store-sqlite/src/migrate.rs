@@ -66,14 +66,19 @@ fn admit(stamp: &Stamp, conn: &Connection, path: &Path) -> Result<bool, Error> {
             source: None,
         });
     }
-    if stamp.format <= FORMAT {
-        return Ok(stamp.format == FORMAT);
+    if stamp.format == 0 {
+        return Ok(false);
     }
+    // The newest of our kind that wrote it says who may still use it, whatever format it left.
     let needed: u32 = conn
-        .query_row("SELECT min_writer FROM format", [], |row| row.get(0))
+        .query_row(
+            "SELECT max(min_reader, min_writer) FROM format",
+            [],
+            |row| row.get(0),
+        )
         .unwrap_or(stamp.format);
     if needed <= FORMAT {
-        return Ok(true);
+        return Ok(stamp.format >= FORMAT);
     }
     Err(Error::Newer {
         path: path.to_owned(),

@@ -94,6 +94,15 @@ fn a_newer_format_is_refused_by_name() {
         }
         error => panic!("{error}"),
     }
+    // Who may read counts too, whatever the version says.
+    conn.execute("UPDATE format SET min_writer = 1, min_reader = ?", [newer])
+        .unwrap();
+    conn.pragma_update(None, "user_version", FORMAT).unwrap();
+    assert!(matches!(
+        SqliteStore::open(&path).unwrap_err(),
+        Error::Newer { .. }
+    ));
+    conn.pragma_update(None, "user_version", newer).unwrap();
     // A format so new that it does not even say who may write it.
     conn.execute_batch("DROP TABLE format").unwrap();
     assert!(matches!(
