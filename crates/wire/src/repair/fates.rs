@@ -8,6 +8,7 @@ use contexture_ir::{FunctionCallOutput, Item, Message, Output, Part, Role, Statu
 use super::half::{Half, half};
 use super::repaired::{Issue, IssueKind};
 use super::rules::{RepairRules, Unanswered};
+use super::silent::is_silent;
 use crate::entry::ends_step;
 use crate::pairing::{Answer, OpenCalls};
 
@@ -157,7 +158,7 @@ impl Fates {
                 continue;
             }
             match item {
-                Item::Message(message) if is_empty(message) => {
+                Item::Message(message) if is_empty(message) || is_silent(item, rules.target) => {
                     self.drop(
                         index,
                         IssueKind::EmptyMessage,

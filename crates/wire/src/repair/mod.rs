@@ -10,7 +10,8 @@
 //! * a call nobody answered has the output [`NO_RESULT`], or is gone ([`Unanswered`]);
 //! * an output without a call is gone, a second output of one call is a user message in its place;
 //! * call ids are unique and fit the target; ids of items are unique where the target wants that;
-//! * no message is empty, no call is half written, no thought stands without the item it led to;
+//! * no message is empty, or empty once the target's writer has left out what it has no words for; no
+//!   call is half written, no thought stands without the item it led to;
 //! * the history begins and ends with the user where the target wants that.
 //!
 //! Not here: which items are selected, what merges into one native message (lowering does), histories
@@ -22,10 +23,13 @@ mod ids;
 mod repaired;
 mod rules;
 mod settle;
+mod silent;
 
 use contexture_ir::{Item, Message, Role};
 
 use crate::entry::{Side, side};
+
+use silent::is_silent;
 
 pub use repaired::{Issue, IssueKind, Repaired, RepairedItem};
 pub use rules::{BEGINNING, CONTINUE, CallIds, Charset, NO_RESULT, RepairRules, Unanswered};
@@ -53,7 +57,9 @@ fn close_ends(
     rules: &RepairRules,
     issues: &mut Vec<Issue>,
 ) {
-    let speaks = |item: &&RepairedItem<'_>| side(&item.item).is_some();
+    let speaks = |item: &&RepairedItem<'_>| {
+        side(&item.item).is_some() && !is_silent(&item.item, rules.target)
+    };
     if rules.user_first
         && !items
             .iter()
@@ -82,17 +88,11 @@ fn close_ends(
     }
 }
 
-/// Whether an item is, for every target, a message of the user.
+/// Whether an item that says something is, for every target, a message of the user.
 fn opens(item: &Item) -> bool {
     match item {
         Item::Message(message) => message.role == Role::User,
-        Item::Compaction(compaction) => {
-            let says = compaction
-                .summary
-                .iter()
-                .any(|part| part.as_text().is_some_and(|text| !text.is_empty()));
-            says && side(item) == Some(Side::User)
-        }
+        Item::Compaction(_) => side(item) == Some(Side::User),
         _ => false,
     }
 }

@@ -12,6 +12,10 @@ pub const CONTINUE: &str = "[Continue.]";
 /// What a target demands of a history. Start from [`RepairRules::for_format`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RepairRules {
+    /// The format the history will be written in. What its writer leaves out says nothing there: such a
+    /// message is taken out, and such another item is no beginning, no end and nothing a thought led to.
+    /// For Anthropic that is, among others, text of white space only.
+    pub target: Format,
     /// What becomes of a call that nobody answered. A custom tool's call, or another call that is no
     /// function's, is always taken out: no output can be made up for it.
     pub unanswered: Unanswered,
@@ -82,6 +86,7 @@ impl RepairRules {
         };
         let user = matches!(format, Format::Anthropic | Format::Gemini);
         Self {
+            target: format,
             unanswered: Unanswered::Placeholder,
             call_ids: CallIds { max_bytes, charset },
             unique_item_ids: matches!(format, Format::OpenAiResponses),

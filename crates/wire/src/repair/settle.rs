@@ -9,6 +9,7 @@ use super::fates::Fates;
 use super::half::{Half, half};
 use super::repaired::{Issue, IssueKind, RepairedItem};
 use super::rules::{NO_RESULT, RepairRules};
+use super::silent::is_silent;
 use crate::carry::START;
 use crate::entry::{Side, side};
 use crate::format::Format;
@@ -30,6 +31,7 @@ pub(super) fn settle<'a>(
     fates.judge(items, rules, issues);
     let mut line = Line {
         items,
+        target: rules.target,
         fates: &mut fates,
         issues,
         out: Vec::with_capacity(items.len()),
@@ -68,6 +70,7 @@ struct Group {
 /// The items in their final order, while it is made.
 struct Line<'l, 'a> {
     items: &'l [&'a Item],
+    target: Format,
     fates: &'l mut Fates,
     issues: &'l mut Vec<Issue>,
     out: Vec<Placed<'a>>,
@@ -116,6 +119,8 @@ impl<'a> Line<'_, 'a> {
         match own_side {
             Some(Side::User) => self.answer(),
             Some(Side::Model) if matches!(item, Item::Reasoning(_)) => self.think(index),
+            // A thought leads to what the target is told.
+            Some(Side::Model) if is_silent(item, self.target) => {}
             Some(Side::Model) => self.lead(true),
             None => {}
         }

@@ -2,7 +2,9 @@
 //!
 //! A history is words: `u` a user's message, `a` the model's, `s` the host's, `e` an empty message, `r`
 //! a thought, `cX` a call with id X, `oX` an output, `?cX` a half-written call, `?r` a cut-off thought,
-//! `tX`/`TX` a custom tool's call and output, `k` bookkeeping. Results may also hold `pX` (a made-up
+//! `tX`/`TX` a custom tool's call and output, `k` bookkeeping, `w`/`W` white space of the user and the
+//! model, `x`/`X` a stranger's item on the model's and the user's side, `h` a part nobody knows, `g` a
+//! search at OpenAI. Results may also hold `pX` (a made-up
 //! output), `LX` (a late output as a message), `^` and `$` (placeholders of the user).
 
 use std::collections::BTreeSet;
@@ -37,6 +39,18 @@ fn item(word: &str, place: usize) -> Item {
         'a' => Message::text(Role::Assistant, format!("a{place}")).into(),
         's' => Message::text(Role::System, format!("s{place}")).into(),
         'e' => Message::text(Role::User, "").into(),
+        'w' => Message::text(Role::User, " \n").into(),
+        'W' => Message::text(Role::Assistant, "\t").into(),
+        'h' => {
+            Item::parse(r#"{"type":"message","role":"user","content":[{"type":"acme:hologram"}]}"#)
+                .unwrap()
+        }
+        'x' => extension("x:y", r#"{"type":"x:y"}"#.to_owned()),
+        'X' => extension("x:y_response", r#"{"type":"x:y_response"}"#.to_owned()),
+        'g' => extension(
+            "web_search_call",
+            r#"{"type":"web_search_call"}"#.to_owned(),
+        ),
         'r' => Reasoning {
             summary: vec![Part::input_text("hm")],
             status,
@@ -99,6 +113,9 @@ fn word(item: &Item) -> String {
         Item::Compaction(_) => "z".into(),
         Item::Extension(item) => match item.kind.as_str() {
             "ctx:note" => "k".into(),
+            "x:y" => "x".into(),
+            "x:y_response" => "X".into(),
+            "web_search_call" => "g".into(),
             kind => {
                 let fields = item.raw.fields().unwrap();
                 let id: String =
@@ -338,6 +355,39 @@ fn ends_are_the_users_where_the_target_wants_that() {
 }
 
 #[test]
+fn what_the_target_leaves_out_is_no_end() {
+    let rules = RepairRules::for_format(Format::Anthropic);
+    check_with(&rules, "w s u", "^ s u", &[EmptyMessage, NoBeginning]);
+    check_with(&rules, "w a u", "^ a u", &[EmptyMessage, NoBeginning]);
+    check_with(&rules, "h a u", "^ a u", &[EmptyMessage, NoBeginning]);
+    check_with(&rules, "u a w", "u a $", &[EmptyMessage, NoEnd]);
+    check_with(&rules, "u W", "u", &[EmptyMessage]);
+    check_with(&rules, "X a u", "^ X a u", &[NoBeginning]);
+    check_with(&rules, "u a X", "u a X $", &[NoEnd]);
+    check_with(&rules, "x u", "x u", &[]);
+    check_with(&rules, "u x", "u x", &[]);
+    check_with(&rules, "u a t1 T1", "u a t1 T1 $", &[NoEnd]);
+    check_with(&rules, "w", "^", &[EmptyMessage, NoBeginning]);
+    // Gemini writes white space.
+    let rules = RepairRules::for_format(Format::Gemini);
+    check_with(&rules, "w a w", "u a u", &[]);
+    check_with(&rules, "u a X", "u a X $", &[NoEnd]);
+}
+
+#[test]
+fn thoughts_lead_to_what_the_target_is_told() {
+    let responses = RepairRules::for_format(Format::OpenAiResponses);
+    check_with(&responses, "u r x", "u x", &[DanglingReasoning]);
+    check_with(&responses, "u r x k u", "u x k u", &[DanglingReasoning]);
+    check_with(&responses, "u r x a", "u r x a", &[]);
+    check_with(&responses, "u r x r a", "u r x r a", &[]);
+    check_with(&responses, "u r g", "u r g", &[]);
+    let chat = RepairRules::for_format(Format::OpenAiChat);
+    check_with(&chat, "u r g", "u g", &[DanglingReasoning]);
+    check("u r x", "u r x", &[]);
+}
+
+#[test]
 fn made_up_outputs_have_ids_of_their_own() {
     let history = items("c1 u c1 u");
     let (mended, _) = mend(&history, &RepairRules::for_format(Format::OpenAiResponses));
@@ -406,11 +456,40 @@ fn faults(repaired: &Repaired<'_>, rules: &RepairRules, format: Format) -> Vec<S
             faults.push("more calls than items".into());
         }
     }
-    let sides: Vec<Side> = runs.iter().map(|run| run.side).collect();
-    if rules.user_first && sides.first() != Some(&Side::User)
-        || rules.user_last && sides.last() != Some(&Side::User)
+    // Judged by what is written. A host's message is not the user's where the model knows it as such.
+    let dialect = Dialect {
+        mid_system: true,
+        ..Dialect::of(format)
+    };
+    let chunks: Vec<String> = runs
+        .iter()
+        .map(|run| lower_run(&dialect, run).json)
+        .filter(|json| !json.is_empty())
+        .collect();
+    let written: Vec<serde_json::Value> =
+        serde_json::from_str(&format!("[{}]", chunks.join(","))).unwrap();
+    let sides: Vec<Option<&str>> = written
+        .iter()
+        .map(|element| element["role"].as_str())
+        .collect();
+    let model = |role: &Option<&str>| matches!(role, Some("assistant" | "model"));
+    if rules.user_first && sides.first() != Some(&Some("user"))
+        || rules.user_last && sides.last().is_none_or(model)
     {
         faults.push(format!("ends {sides:?}"));
+    }
+    if format == Format::OpenAiResponses {
+        let thought = |element: &serde_json::Value| element["type"] == "reasoning";
+        for (at, _) in written.iter().enumerate().filter(|(_, one)| thought(one)) {
+            let led_to = written.iter().skip(at).find(|one| !thought(one));
+            let models = led_to.is_some_and(|one| {
+                one["role"] == "assistant"
+                    || one["role"].is_null() && one["type"] != "function_call_output"
+            });
+            if !models {
+                faults.push(format!("thought {at} led to nothing"));
+            }
+        }
     }
     faults
 }
@@ -512,6 +591,7 @@ fn history() -> impl Strategy<Value = Vec<String>> {
     let kind = prop_oneof![
         3 => Just("c"), 3 => Just("o"), 1 => Just("?c"), 2 => Just("r"), 1 => Just("?r"), 2 => Just("u"), 2 => Just("a"),
         1 => Just("s"), 1 => Just("e"), 1 => Just("k"), 1 => Just("t"), 1 => Just("T"),
+        1 => Just("w"), 1 => Just("W"), 1 => Just("h"), 1 => Just("x"), 1 => Just("X"), 1 => Just("g"),
     ];
     let word = (kind, id).prop_map(|(kind, id)| match kind {
         "c" | "o" | "?c" | "t" | "T" => format!("{kind}{id}"),

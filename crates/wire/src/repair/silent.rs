@@ -1,0 +1,45 @@
+//! Whether the target's payload says anything of an item; its own writer is asked, so that repair and
+//! lowering cannot differ.
+
+use contexture_ir::{Item, Part};
+
+use crate::chunk::Dialect;
+use crate::entry::{Entry, Run, side};
+use crate::format::Format;
+use crate::lower::lower_run;
+
+/// Whether nothing of the item comes into the target's payload, whoever stands beside it.
+///
+/// `Ui` and `Items` say everything. Words of the host are judged without a `<system>` tag, as the
+/// models write them that know a system message inside a history.
+pub(super) fn is_silent(item: &Item, target: Format) -> bool {
+    let known = !matches!(target, Format::Ui | Format::Items);
+    if !known || says_words(item) {
+        return false;
+    }
+    let dialect = Dialect {
+        mid_system: true,
+        ..Dialect::of(target)
+    };
+    side(item).is_none_or(|side| {
+        let run = Run {
+            side,
+            start: 0,
+            entries: &[Entry::new(item)],
+        };
+        lower_run(&dialect, &run).json.is_empty()
+    })
+}
+
+/// What every target writes; most items need no closer look.
+fn says_words(item: &Item) -> bool {
+    let written = |part: &Part| match part {
+        Part::InputText(text) | Part::OutputText(text) => !text.text.trim().is_empty(),
+        _ => false,
+    };
+    match item {
+        Item::Message(message) => message.content.iter().any(written),
+        Item::FunctionCall(_) | Item::FunctionCallOutput(_) => true,
+        Item::Reasoning(_) | Item::Compaction(_) | Item::Extension(_) => false,
+    }
+}
