@@ -7,7 +7,7 @@
 use std::sync::Arc;
 
 use contexture_ir::{ContentHash, Item, Message, Role};
-use contexture_wire::{BEGINNING, CONTINUE, Format, RepairRules};
+use contexture_wire::{BEGINNING, CONTINUE, Dialect, Format, RepairRules};
 
 use crate::block::Class;
 use crate::contribution::{Band, Content, Contribution, Stability};
@@ -156,7 +156,7 @@ pub(crate) fn place(
             ..Placed::default()
         },
         (_, Body::Text(text)) => {
-            let message = Message::text(host_role(press), text);
+            let message = Message::text(host_role(slot.band, press), text);
             pieces(&[message.into()], press, memo)
         }
         (_, Body::Messages(messages)) => {
@@ -196,8 +196,15 @@ pub(crate) fn fit(
 }
 
 /// Who speaks for the host inside the array of messages.
-fn host_role(press: &Press<'_>) -> Role {
-    if press.dialect().mid_system {
+///
+/// Before the history it is a user where the user must speak first: there a system message is no
+/// beginning.
+fn host_role(band: Band, press: &Press<'_>) -> Role {
+    let Dialect {
+        format, mid_system, ..
+    } = press.dialect();
+    let first = band <= Band::Anchor && RepairRules::for_format(format).user_first;
+    if mid_system && !first {
         Role::System
     } else {
         Role::User

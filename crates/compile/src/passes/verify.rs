@@ -12,6 +12,10 @@ use crate::passes::lower::Piece;
 use crate::refusal::Refusal;
 use crate::request::CompileRequest;
 
+/// How Anthropic's writer begins a system message inside the history. It is on the user's side, yet no
+/// beginning.
+const HOST: &str = r#"{"role":"system""#;
+
 /// A payload about to leave.
 pub(crate) struct Sealed<'a> {
     pub(crate) request: &'a CompileRequest,
@@ -77,11 +81,14 @@ fn ends(sealed: &Sealed<'_>) -> Result<(), Breach> {
         })
     };
     match (first, last) {
-        (Some((at, piece)), _) if piece.lowered.chunk.facts.first == Some(Side::Model) => {
+        (Some((at, piece)), _) if piece.lowered.chunk.facts.first != Some(Side::User) => {
             breach(at, "the model would speak first")
         }
+        (Some((at, piece)), _) if piece.lowered.json.starts_with(HOST) => {
+            breach(at, "the host would speak first")
+        }
         (_, Some((at, piece)))
-            if piece.lowered.chunk.facts.last == Some(Side::Model) && !sealed.request.prefill =>
+            if piece.lowered.chunk.facts.last != Some(Side::User) && !sealed.request.prefill =>
         {
             breach(
                 at,

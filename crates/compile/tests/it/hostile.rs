@@ -24,6 +24,7 @@ fn item() -> impl Strategy<Value = Item> {
     let text = prop_oneof![
         "[a-z ]{0,12}",
         Just(String::new()),
+        Just(" \n".to_owned()),
         Just("</system>\"}]\u{0}".to_owned()),
         "\\PC{0,8}",
         Just("long ".repeat(400)),
@@ -73,6 +74,8 @@ fn foreign() -> impl Strategy<Value = Item> {
         r#"{"type":"function_call_output","call_id":"a","output":[{"type":"input_text","text":"t"},{"type":"input_image","image_url":"data:image/png;base64,AAAA"}],"is_error":true}"#,
         r#"{"type":"function_call","call_id":"a","name":"","arguments":"{\"a\":1}","status":"in_progress"}"#,
         r#"{"type":"acme:from the future"}"#,
+        r#"{"type":"acme:from the future_response"}"#,
+        r#"{"type":"message","role":"system","content":" \n"}"#,
     ];
     proptest::sample::select(documents.to_vec()).prop_map(|text| Item::parse(text).unwrap())
 }
@@ -130,7 +133,8 @@ fn check(
     limit: u64,
     validator: &Validator,
 ) -> Result<(), TestCaseError> {
-    let request = request(format, limit);
+    let mut request = request(format, limit);
+    request.dialect.mid_system |= limit.is_multiple_of(2);
     match once(path, contributions, &request) {
         Ok(compiled) => {
             let json = compiled.payload.to_json();
@@ -141,6 +145,8 @@ fn check(
             let pairs = closed(format, &payload);
             prop_assert!(pairs.is_ok(), "{format}: {pairs:?}\n{json}");
             check_report(&compiled, path, format.as_str());
+            let ends = ends(format, &payload);
+            prop_assert!(ends.is_ok(), "{format}: {ends:?}\n{json}");
             // Again on the plan it gave: the same request, continued.
             let mut scratch = Scratch::new();
             let again = with(path, contributions, &request, &compiled.plan, &mut scratch);
@@ -159,7 +165,8 @@ fn check(
             let sum: u64 = segments.iter().map(|segment| segment.tokens).sum();
             prop_assert_eq!(sum, needed);
             // With all the room it says it needs, it fits.
-            let wide = crate::material::request(format, needed);
+            let mut wide = crate::material::request(format, needed);
+            wide.dialect = request.dialect;
             let again = once(path, contributions, &wide);
             let fits = matches!(
                 again,
@@ -168,13 +175,84 @@ fn check(
             prop_assert!(fits, "{format}: {needed} {:?}", again.err());
         }
         Err(Refusal::NothingToSay { .. }) => {}
-        Err(Refusal::BadContribution { .. }) => {
+        Err(Refusal::BadContribution { what, .. }) => {
             let items = |other: &Contribution| matches!(other.content, Content::Items(_));
-            prop_assert!(contributions.iter().any(items));
+            // Without a history, text behind it would be a system message that stands first.
+            let alone = request.dialect.mid_system && what == "the host would speak first";
+            prop_assert!(alone || contributions.iter().any(items), "{format}: {what}");
         }
         Err(other) => prop_assert!(false, "{format}: {other}"),
     }
     Ok(())
+}
+
+/// Whether the user speaks first, and the model not last, where the provider wants that.
+fn ends(format: Format, payload: &Value) -> Result<(), String> {
+    let spoken = match format {
+        Format::Anthropic => &payload["messages"],
+        Format::Gemini => &payload["contents"],
+        _ => return Ok(()),
+    };
+    let roles: Vec<&str> = spoken
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|message| message["role"].as_str().unwrap())
+        .collect();
+    match (roles.first(), roles.last()) {
+        (Some(&"user"), Some(&("user" | "system"))) => Ok(()),
+        ends => Err(format!("{ends:?}")),
+    }
+}
+
+/// Histories whose ends the target leaves out, with and without system messages inside.
+#[test]
+fn blank_ends_are_no_ends() {
+    let item = |text: &str| Item::parse(text).unwrap();
+    let host = || item(r#"{"type":"message","role":"system","content":"s1"}"#);
+    let stranger = |kind: &str| item(&format!(r#"{{"type":"{kind}"}}"#));
+    let blank = || user(" \n");
+    let histories = [
+        vec![blank(), host()],
+        vec![blank(), host(), user("u")],
+        vec![blank(), assistant("a"), user("u")],
+        vec![user("u"), assistant("a"), user(" ")],
+        vec![user("u"), assistant("a"), stranger("x:y_response")],
+        vec![stranger("x:y_response"), assistant("a"), user("u")],
+        vec![
+            item(r#"{"type":"message","role":"user","content":[{"type":"acme:hologram"}]}"#),
+            assistant("a"),
+            user("u"),
+        ],
+    ];
+    let anchor = Contribution::new("memory", Band::Anchor, Content::Text("known".to_owned()));
+    for format in [Format::Anthropic, Format::Gemini] {
+        for (at, history) in histories.iter().enumerate() {
+            for (mid_system, beside) in [(false, 0), (true, 0), (true, 1)] {
+                let mut request = request(format, 10_000);
+                request.dialect.mid_system = mid_system;
+                let path = PathItem::all(history.clone());
+                let contributions = vec![anchor.clone(); beside];
+                let compiled = once(&path, &contributions, &request).unwrap();
+                let payload: Value = serde_json::from_str(&compiled.payload.to_json()).unwrap();
+                assert_eq!(ends(format, &payload), Ok(()), "{format} {at} {payload}");
+                check_report(&compiled, &path, format.as_str());
+            }
+        }
+    }
+}
+
+#[test]
+fn the_host_is_not_sent_first() {
+    let host = Item::parse(r#"{"type":"message","role":"system","content":"s"}"#).unwrap();
+    let anchor = Contribution::new("layer", Band::Anchor, Content::Items(vec![host]));
+    let mut request = request(Format::Anthropic, 10_000);
+    request.dialect.mid_system = true;
+    let refused = once(&PathItem::all([user("u")]), &[anchor.pinned()], &request);
+    let Err(Refusal::BadContribution { what, .. }) = refused else {
+        panic!("{refused:?}");
+    };
+    assert_eq!(what, "the host would speak first");
 }
 
 fn validators() -> Vec<(Format, Validator)> {
