@@ -1,5 +1,6 @@
 //! Resolving: the system prompt and the messages, as an AI SDK program takes them.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use contexture_ir::{NodeId, UiMessage};
@@ -106,11 +107,7 @@ fn put(messages: &mut Vec<UiMessage>, staged: Vec<Staged>) -> Result<(), EngineE
 
 /// The messages of a path.
 pub(crate) fn folded(path: &Path, audience: For) -> Vec<UiMessage> {
-    let ids: Vec<String> = path
-        .nodes
-        .iter()
-        .map(|node| node.message().to_string())
-        .collect();
+    let ids: Vec<Cow<'_, str>> = path.nodes.iter().map(|node| node.message()).collect();
     let place: BTreeMap<NodeId, usize> = path
         .nodes
         .iter()

@@ -1,6 +1,6 @@
 //! Items read from JSON.
 
-use serde::de::{Deserialize, Deserializer};
+use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 
 use super::{
@@ -9,12 +9,19 @@ use super::{
 };
 use crate::error::Error;
 use crate::part::Part;
-use crate::raw::{Fields, Raw};
+use crate::raw::{Extra, Fields, Raw};
 
 impl Item {
     /// Reads one item; camelCase names of known fields are accepted, an absent `type` with a `role`
     /// means a message.
     pub fn parse(text: &str) -> Result<Self, Error> {
+        match PlainMessage::read(text) {
+            Some(message) => Ok(Self::Message(message)),
+            None => Self::parse_any(text),
+        }
+    }
+
+    fn parse_any(text: &str) -> Result<Self, Error> {
         let mut fields = Fields::parse(text)?;
         let kind = match fields.take_string(&["type"])? {
             Some(kind) => kind,
@@ -56,6 +63,59 @@ impl Item {
         };
         items.iter().enumerate().map(read).collect()
     }
+}
+
+/// A message of plain texts without any other field: what most items are, read in one pass. Anything
+/// else, faults included, is left to the general reader, which gives the same item.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct PlainMessage<'a> {
+    r#type: &'a str,
+    #[serde(default, deserialize_with = "present")]
+    id: Option<String>,
+    role: &'a str,
+    #[serde(default, deserialize_with = "present", borrow)]
+    status: Option<&'a str>,
+    #[serde(borrow)]
+    content: Vec<PlainText<'a>>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct PlainText<'a> {
+    r#type: &'a str,
+    text: String,
+}
+
+impl PlainMessage<'_> {
+    fn read(text: &str) -> Option<Message> {
+        let plain: PlainMessage<'_> = serde_json::from_str(text).ok()?;
+        if plain.r#type != "message" {
+            return None;
+        }
+        let part = |part: PlainText<'_>| match part.r#type {
+            "input_text" => Some(Part::input_text(part.text)),
+            "output_text" => Some(Part::output_text(part.text)),
+            _ => None,
+        };
+        Some(Message {
+            id: plain.id,
+            role: Role::from_wire(plain.role)?,
+            status: match plain.status {
+                Some(word) => Some(Status::from_wire(word)?),
+                None => None,
+            },
+            content: plain.content.into_iter().map(part).collect::<Option<_>>()?,
+            extra: Extra::new(),
+        })
+    }
+}
+
+/// A field that is there is not `null`: the general reader keeps a `null` as it came.
+fn present<'de, D: Deserializer<'de>, T: Deserialize<'de>>(
+    deserializer: D,
+) -> Result<Option<T>, D::Error> {
+    T::deserialize(deserializer).map(Some)
 }
 
 impl Message {
@@ -188,5 +248,35 @@ impl<'de> Deserialize<'de> for Item {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let raw = Box::<RawValue>::deserialize(deserializer)?;
         Self::parse(raw.get()).map_err(serde::de::Error::custom)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn both_readers_agree() {
+        let documents = [
+            r#"{"type":"message","role":"user","content":[{"type":"input_text","text":"a\nb"}]}"#,
+            r#"{"content":[],"role":"assistant","type":"message","status":"incomplete","id":"x"}"#,
+            r#"{"type":"message","role":"user","id":null,"status":null,"content":[]}"#,
+            r#"{"type":"message","role":"user","status":"odd","content":[]}"#,
+            r#"{"type":"message","role":"robot","content":[]}"#,
+            r#"{"type":"message","role":"user","role":"user","content":[]}"#,
+            r#"{"type":"message","role":"user","content":[{"type":"refusal","text":"a"}]}"#,
+            r#"{"type":"message","role":"user","content":[{"type":"input_text","text":"a","x":1}]}"#,
+            r#"{"type":"message","role":"user","content":"a"}"#,
+            r#"{"type":"message","role":"user"}"#,
+            r#"{"role":"user","content":[]}"#,
+            r#"{"type":"other","role":"user","content":[]}"#,
+            r#"{"type":"mess\u0061ge","role":"user","content":[]}"#,
+            "[]",
+            "{",
+        ];
+        for text in documents {
+            let (quick, any) = (Item::parse(text), Item::parse_any(text));
+            assert_eq!(format!("{quick:?}"), format!("{any:?}"), "{text}");
+        }
     }
 }
