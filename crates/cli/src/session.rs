@@ -92,7 +92,7 @@ pub(crate) fn document_format(text: &str, name: &str) -> Outcome<Format> {
         SessionFormat::Wire(format) => Ok(format),
         log => Err(Failure::bad_input(
             "wrong_format",
-            format!("a {log} log, expected a request, a response or a list of messages"),
+            format!("a log of format {log}, expected a request, a response or a list of messages"),
         )
         .hint(
             "`contexture import` keeps logs, `contexture export --to` writes them in other formats",

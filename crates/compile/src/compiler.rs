@@ -88,7 +88,8 @@ impl Target {
         self
     }
 
-    /// A top-level field of the payload, verbatim.
+    /// A top-level field of the payload, verbatim. One that names the output limit, the temperature or
+    /// `top_p` sets that option, in whatever format, and wins over [`Target::options`].
     #[must_use]
     pub fn param(mut self, name: impl Into<String>, value: Raw) -> Self {
         self.params.push((name.into(), value));
@@ -128,7 +129,10 @@ impl Target {
     pub fn request(&self, catalogue: &Catalogue) -> Result<CompileRequest, CatalogueError> {
         let spec = catalogue.resolve(&self.model)?;
         let window = self.window.unwrap_or(spec.context_window);
-        let reserve = self.reserve.or(self.options.max_output_tokens);
+        let mut options = self.options.clone();
+        let known = |(name, value): &&(String, Raw)| !take_option(&mut options, name, value);
+        let params: Vec<(String, Raw)> = self.params.iter().filter(known).cloned().collect();
+        let reserve = self.reserve.or(options.max_output_tokens);
         let eighth = (window / 8).min(spec.output_limit.unwrap_or(u64::MAX));
         let reserve = reserve.unwrap_or(eighth);
         let most = spec.input_limit.unwrap_or(u64::MAX);
@@ -140,14 +144,35 @@ impl Target {
             model: spec.id.clone(),
             window: window.min(most.saturating_add(reserve)),
             reserve,
-            options: self.options.clone(),
-            params: self.params.clone(),
+            options,
+            params,
             tools: self.tools.clone(),
             media: rules_of(spec).clone(),
             prefill: spec.capabilities.prefill,
             trim: self.trim,
         })
     }
+}
+
+/// Sets the option that a parameter of this name and value is in every format; `false` for any other.
+/// So a parameter wins over an option of the document it goes with, whatever either is called.
+fn take_option(options: &mut RequestOptions, name: &str, value: &Raw) -> bool {
+    match name {
+        "max_tokens" | "max_completion_tokens" | "max_output_tokens" => match value.to() {
+            Ok(limit) => options.max_output_tokens = Some(limit),
+            Err(_) => return false,
+        },
+        "temperature" => match value.to() {
+            Ok(number) => options.temperature = Some(number),
+            Err(_) => return false,
+        },
+        "top_p" => match value.to() {
+            Ok(number) => options.top_p = Some(number),
+            Err(_) => return false,
+        },
+        _ => return false,
+    }
+    true
 }
 
 /// Why there is no payload.

@@ -138,11 +138,15 @@ fn params(request: &CompileRequest) -> Result<Extra, Refusal> {
             "systemInstruction",
             "tools",
             "model",
+            // A whole number is taken as the option; anything else is no limit.
+            "max_tokens",
+            "max_completion_tokens",
+            "max_output_tokens",
         ];
         if owned.contains(&name.as_str()) {
             return Err(Refusal::BadParameter {
                 name: name.clone(),
-                what: "is written by the compile and cannot be set verbatim",
+                what: "is written by the compile and cannot be set to this",
             });
         }
         extra.set(name, value.clone());

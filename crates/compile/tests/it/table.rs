@@ -4,7 +4,7 @@ use contexture_catalogue::{Catalogue, CatalogueError};
 use contexture_compile::{
     CompileError, Compiler, Contribution, Target, TrimPolicy, Width, render_table,
 };
-use contexture_ir::Item;
+use contexture_ir::{Item, Raw, RequestOptions};
 use contexture_wire::Format;
 
 use crate::material::{assistant, call, output, user};
@@ -118,5 +118,38 @@ fn models_come_from_the_catalogue() {
     assert!(
         near.iter().any(|name| name == "claude-opus-4-8"),
         "{near:?}"
+    );
+}
+
+#[test]
+fn a_parameter_wins_over_the_option_it_names() {
+    let compiler = Compiler::new(Catalogue::builtin());
+    let raw = |text: &str| Raw::parse(text).unwrap();
+    let own = RequestOptions {
+        max_output_tokens: Some(900),
+        temperature: Some(1.into()),
+        ..RequestOptions::default()
+    };
+    for (format, model) in [
+        (Format::OpenAiChat, "gpt-4o"),
+        (Format::OpenAiResponses, "gpt-4o"),
+        (Format::Anthropic, "claude-opus-4-8"),
+        (Format::Gemini, "gemini-2.5-pro"),
+    ] {
+        let target = Target::new(format, model)
+            .param("max_tokens", raw("555"))
+            .param("temperature", raw("0.25"))
+            .options(own.clone());
+        let compiled = compiler.compile(&items(), &target).unwrap();
+        let json = compiled.payload.to_json();
+        assert_eq!(json.matches(":555").count(), 1, "{json}");
+        assert!(json.contains(":0.25") && !json.contains(":900"), "{json}");
+        assert_eq!(compiled.report.target.reserve, 555);
+    }
+    let odd = Target::openai_chat("gpt-4o").param("max_tokens", raw("\"many\""));
+    let error = compiler.compile(&items(), &odd).unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "parameter `max_tokens`: is written by the compile and cannot be set to this"
     );
 }
