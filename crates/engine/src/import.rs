@@ -419,12 +419,7 @@ fn conversation_id(source: &str) -> Result<ConversationId, EngineError> {
     if let Ok(id) = ConversationId::new(source) {
         return Ok(id);
     }
-    let allowed = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | ':' | '-');
-    let plain: String = source
-        .chars()
-        .map(|c| if allowed(c) { c } else { '-' })
-        .take(100)
-        .collect();
+    let plain = plain(source, "._:-", 100);
     let hash = NodeId::derive("conversation id", &[source.as_bytes()]).to_string();
     let short: String = hash.chars().take(8).collect();
     Ok(ConversationId::new(
@@ -433,15 +428,19 @@ fn conversation_id(source: &str) -> Result<ConversationId, EngineError> {
 }
 
 fn branch_name(name: &str) -> Result<BranchName, EngineError> {
-    let allowed = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | ':' | '-' | '/');
-    let plain: String = name
-        .chars()
-        .map(|c| if allowed(c) { c } else { '-' })
-        .take(200)
-        .collect();
+    let plain = plain(name, "._:-/", 200);
     Ok(BranchName::new(if plain.is_empty() {
         "branch"
     } else {
         &plain
     })?)
+}
+
+/// The first `most` characters, those that are neither letters, digits nor among `marks` as `-`.
+fn plain(text: &str, marks: &str, most: usize) -> String {
+    let allowed = |c: char| c.is_ascii_alphanumeric() || marks.contains(c);
+    text.chars()
+        .map(|c| if allowed(c) { c } else { '-' })
+        .take(most)
+        .collect()
 }

@@ -6,7 +6,7 @@
 
 use crate::entry::Side;
 use crate::format::Format;
-use crate::loss::Loss;
+use crate::loss::{Loss, Losses};
 
 /// What may differ between models of one format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -48,6 +48,38 @@ pub struct Chunk {
     pub facts: Facts,
     /// What was lost; paths begin with the index of the entry within its run: `[2].content[0]`.
     pub losses: Vec<Loss>,
+}
+
+impl Chunk {
+    /// The messages of one side, joined; of nobody's if there are none.
+    pub(crate) fn of_side(
+        side: Side,
+        messages: impl Iterator<Item = String>,
+        (calls, outputs): (Vec<String>, Vec<String>),
+        losses: Losses,
+    ) -> Self {
+        let (mut elements, mut json) = (0, String::new());
+        for message in messages {
+            if elements > 0 {
+                json.push(',');
+            }
+            json.push_str(&message);
+            elements += 1;
+        }
+        let side = (elements > 0).then_some(side);
+        let facts = Facts {
+            elements,
+            first: side,
+            last: side,
+            calls,
+            outputs,
+        };
+        Self {
+            json,
+            facts,
+            losses: losses.into_vec(),
+        }
+    }
 }
 
 /// What verification needs to know about a chunk without reading it again.

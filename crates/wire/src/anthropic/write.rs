@@ -17,7 +17,7 @@ use crate::function_name::ANTHROPIC;
 use crate::json::{Object, array, as_object};
 use crate::loss::{LossKind, Losses};
 use crate::system_tag::system_tag;
-use crate::{Chunk, Dialect, Facts};
+use crate::{Chunk, Dialect};
 
 /// What a failed tool is said to have given back when it gave nothing: the provider refuses an empty
 /// error.
@@ -30,28 +30,9 @@ pub(super) fn run(dialect: &Dialect, run: &Run<'_, '_>) -> Chunk {
         writer.entry(index, entry);
     }
     writer.settle();
-    let mut elements = 0;
-    let mut json = String::new();
-    for text in writer.groups.into_iter().filter_map(Group::finish) {
-        if elements > 0 {
-            json.push(',');
-        }
-        json.push_str(&text);
-        elements += 1;
-    }
-    let side = (elements > 0).then_some(run.side);
-    let facts = Facts {
-        elements,
-        first: side,
-        last: side,
-        calls: writer.calls,
-        outputs: writer.outputs,
-    };
-    Chunk {
-        json,
-        facts,
-        losses: writer.losses.into_vec(),
-    }
+    let messages = writer.groups.into_iter().filter_map(Group::finish);
+    let ids = (writer.calls, writer.outputs);
+    Chunk::of_side(run.side, messages, ids, writer.losses)
 }
 
 /// The content of a response.

@@ -10,13 +10,13 @@ use super::names::Names;
 use super::part::{medium, outer, own_part, without_content, written_id};
 use super::words::{CONTENT, FORMAT, MAKER};
 use super::{media, output};
+use crate::Chunk;
 use crate::carry::{START, hinted, tell_foreign};
 use crate::entry::{Entry, Run, Side};
 use crate::function_name::GEMINI;
 use crate::json::{Object, array, as_object};
 use crate::loss::{LossKind, Losses};
 use crate::system_tag::system_tag;
-use crate::{Chunk, Facts};
 
 /// The signature of a call that another model made, or a program: documented for histories that the
 /// model did not write itself (base64 of `skip_thought_signature_validator`).
@@ -30,28 +30,9 @@ pub(super) fn run(run: &Run<'_, '_>, signed: Signing) -> Chunk {
     for (index, entry) in run.entries.iter().enumerate() {
         writer.entry(index, entry);
     }
-    let mut elements = 0;
-    let mut json = String::new();
-    for text in writer.groups.into_iter().flat_map(Group::finish) {
-        if elements > 0 {
-            json.push(',');
-        }
-        json.push_str(&text);
-        elements += 1;
-    }
-    let side = (elements > 0).then_some(run.side);
-    let facts = Facts {
-        elements,
-        first: side,
-        last: side,
-        calls: writer.calls,
-        outputs: writer.outputs,
-    };
-    Chunk {
-        json,
-        facts,
-        losses: writer.losses.into_vec(),
-    }
+    let messages = writer.groups.into_iter().flat_map(Group::finish);
+    let ids = (writer.calls, writer.outputs);
+    Chunk::of_side(run.side, messages, ids, writer.losses)
 }
 
 /// The content of a candidate; `None` if it had none.
