@@ -2,7 +2,7 @@
 //!
 //! One record a line. Records of type `user` and `assistant` hold an Anthropic message; the rest
 //! (summaries, snapshots, system notes) are kept but become no items. `parentUuid` links records to
-//! a tree, whose leaves are branches; where a log links nothing at all, its records follow each
+//! a tree, whose leaves are branches, each named after the first record that is its own; where a log links nothing at all, its records follow each
 //! other. After a compaction `logicalParentUuid` takes the link up again. Records with
 //! `isSidechain`, a sub-agent's, form trees of their own. What the user is not shown (`isMeta`) is
 //! for models only.
@@ -19,12 +19,16 @@ use crate::json::{excerpt, text_of, with_member};
 use crate::lines::{Expected, each_line, join, misfit};
 use crate::records::Records;
 use crate::session::{
-    ReadOptions, Session, SessionHead, SessionNode, audience_of, origin_of, shorten, title_of,
+    ReadOptions, Session, SessionHead, SessionNode, audience_of, leaves, origin_of, shorten,
+    title_of,
 };
 
 const EXPECTED: Expected = Expected {
     what: "a Claude Code record",
 };
+
+/// How much of a record's uuid names its branch.
+const MARK: usize = 8;
 
 pub(crate) fn read(text: &str, options: &ReadOptions<'_>) -> Result<Session, SessionError> {
     let mut reader = Reader {
@@ -37,7 +41,7 @@ pub(crate) fn read(text: &str, options: &ReadOptions<'_>) -> Result<Session, Ses
     })?;
     let Reader {
         tree,
-        sides,
+        sources,
         session_id,
         title,
         last,
@@ -49,7 +53,7 @@ pub(crate) fn read(text: &str, options: &ReadOptions<'_>) -> Result<Session, Ses
         source_id: format!("claude-code:{name}"),
         title: title.or_else(|| title_of(&tree)),
         instructions: Vec::new(),
-        heads: heads(&tree, &sides, last),
+        heads: heads(&tree, &sources, last),
         tree,
         metadata: records.to_metadata(),
         skipped,
@@ -66,13 +70,20 @@ fn links(text: &str) -> bool {
         .any(|line| line.contains("\"parentUuid\"") && linked(line))
 }
 
+/// The record a node is from.
+struct Source {
+    uuid: Option<String>,
+    /// Whether it is a sub-agent's.
+    side: bool,
+}
+
 #[derive(Default)]
 struct Reader {
     /// Whether the log links its records.
     linked: bool,
     tree: Vec<SessionNode>,
-    /// Whether each node belongs to a sub-agent.
-    sides: Vec<bool>,
+    /// Where each node is from.
+    sources: Vec<Source>,
     /// The last node at or above each record.
     by_uuid: BTreeMap<String, Option<usize>>,
     /// The last node of the main conversation.
@@ -143,7 +154,10 @@ impl Reader {
                 audience,
                 imported: Some(index),
             });
-            self.sides.push(side);
+            self.sources.push(Source {
+                uuid: uuid.clone(),
+                side,
+            });
             parent = Some(index);
             if !side {
                 self.last = parent;
@@ -210,30 +224,47 @@ fn messages(items: &[&Item]) -> String {
 }
 
 /// The main conversation's end first, then every other leaf.
-fn heads(tree: &[SessionNode], sides: &[bool], last: Option<usize>) -> Vec<SessionHead> {
-    let mut leaf = vec![true; tree.len()];
-    for parent in tree.iter().filter_map(|node| node.parent) {
-        if let Some(flag) = leaf.get_mut(parent) {
-            *flag = false;
+fn heads(tree: &[SessionNode], sources: &[Source], last: Option<usize>) -> Vec<SessionHead> {
+    let mut covered = vec![false; tree.len()];
+    let mut own = |leaf: usize| {
+        let (mut first, mut at) = (leaf, Some(leaf));
+        while let Some(node) = at
+            && let Some(covered) = covered.get_mut(node)
+            && !std::mem::replace(covered, true)
+        {
+            first = node;
+            at = tree.get(node).and_then(|node| node.parent);
         }
-    }
+        first
+    };
     let mut heads: Vec<SessionHead> = Vec::new();
-    heads.extend(last.map(|node| SessionHead {
-        name: "main".to_owned(),
-        node,
-    }));
-    let (mut branches, mut sidechains) = (1, 0);
-    for (node, leaf) in leaf.into_iter().enumerate() {
-        if !leaf || Some(node) == last {
+    if let Some(node) = last {
+        own(node);
+        let name = "main".to_owned();
+        heads.push(SessionHead { name, node });
+    }
+    let mut names: BTreeMap<String, usize> = BTreeMap::new();
+    for node in leaves(tree) {
+        if Some(node) == last {
             continue;
         }
-        let name = if sides.get(node).copied().unwrap_or_default() {
-            sidechains += 1;
-            format!("sidechain-{sidechains}")
-        } else {
-            branches += 1;
-            format!("branch-{branches}")
-        };
+        let source = sources.get(own(node));
+        let side = source.is_some_and(|source| source.side);
+        let uuid = source.and_then(|source| source.uuid.as_deref());
+        let mut name = if side { "sidechain" } else { "branch" }.to_owned();
+        let mark = uuid.into_iter().flat_map(str::chars);
+        let mark: String = mark
+            .filter(char::is_ascii_alphanumeric)
+            .take(MARK)
+            .collect();
+        if !mark.is_empty() {
+            name = format!("{name}-{mark}");
+        }
+        let same = names.entry(name.clone()).or_default();
+        *same += 1;
+        if *same > 1 {
+            name = format!("{name}-{same}");
+        }
         heads.push(SessionHead { name, node });
     }
     heads

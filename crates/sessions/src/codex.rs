@@ -2,9 +2,13 @@
 //!
 //! One record a line: `timestamp`, `type` and a `payload`. A `response_item`'s payload is an item as
 //! the Responses API knows it; `session_meta` holds the session's id and base instructions; events,
-//! contexts and usage are kept but become no items. A `compacted` record becomes a compaction.
-//! Fields of Codex's own inside items (`internal_…`) stay with the record. Older rollouts hold items
-//! without an envelope.
+//! contexts and usage are kept but become no items. A `compacted` record becomes a compaction. Fields of
+//! Codex's own inside items (`internal_…`) stay with the record. Older rollouts hold items without an
+//! envelope.
+//!
+//! An event `thread_rolled_back` takes the user's last turns back: what follows goes on before them, and
+//! what was taken back is a branch of its own, `rollback-1`, `rollback-2`, … in order. Events say which
+//! messages began a turn; in a rollout without such events every user message did.
 
 use contexture_ir::{Audience, Compaction, Fields, Item, Message, Part, Raw, Role, TextPart};
 use serde_json::value::RawValue;
@@ -15,7 +19,7 @@ use crate::json::{text_of, with_member, without_members};
 use crate::lines::{Expected, each_line, join, misfit};
 use crate::records::Records;
 use crate::session::{
-    ReadOptions, Session, SessionHead, SessionNode, audience_of, origin_of, title_of,
+    ReadOptions, Session, SessionHead, SessionNode, audience_of, leaves, origin_of, title_of,
 };
 
 const EXPECTED: Expected = Expected {
@@ -28,22 +32,20 @@ pub(crate) fn read(text: &str, options: &ReadOptions<'_>) -> Result<Session, Ses
     let skipped = each_line(text, &EXPECTED, options, &mut records, |raw, records| {
         reader.record(raw, records)
     })?;
+    let heads = reader.heads();
     let Reader {
         tree,
         id,
         instructions,
+        ..
     } = reader;
     let name = id.unwrap_or_else(|| options.source_name.to_owned());
-    let main = tree.len().checked_sub(1).map(|node| SessionHead {
-        name: "main".to_owned(),
-        node,
-    });
     Ok(Session {
         format: SessionFormat::Codex,
         source_id: format!("codex:{name}"),
         title: title_of(&tree),
         instructions,
-        heads: main.into_iter().collect(),
+        heads,
         tree,
         metadata: records.to_metadata(),
         skipped,
@@ -55,6 +57,23 @@ struct Reader {
     tree: Vec<SessionNode>,
     id: Option<String>,
     instructions: Vec<Message>,
+    /// The node the next one follows.
+    last: Option<usize>,
+    /// The user messages before it.
+    messages: Vec<Turn>,
+    /// Those of them that began a turn, as the events say.
+    turns: Vec<Turn>,
+    /// Whether there was an event of that kind.
+    told: bool,
+    /// Where the turn under way began.
+    began: Option<Option<usize>>,
+}
+
+/// A user message and the node that a rollback of its turn goes back to.
+#[derive(Clone, Copy)]
+struct Turn {
+    node: usize,
+    base: Option<usize>,
 }
 
 impl Reader {
@@ -75,6 +94,10 @@ impl Reader {
                 if let Ok(meta) = Fields::parse(payload.get()) {
                     self.meta(&meta);
                 }
+                (None, None)
+            }
+            ("event_msg", Some(payload)) => {
+                self.event(payload);
                 (None, None)
             }
             ("response_item", Some(payload)) => item(raw, payload)?,
@@ -117,11 +140,95 @@ impl Reader {
         }
     }
 
+    /// What an event says of turns.
+    fn event(&mut self, payload: &RawValue) {
+        let Ok(fields) = Fields::parse(payload.get()) else {
+            return;
+        };
+        let of_user = |value: &RawValue| {
+            Fields::parse(value.get())
+                .ok()
+                .and_then(|item| text_of(&item, "type"))
+                .is_some_and(|kind| kind == "UserMessage")
+        };
+        match text_of(&fields, "type").as_deref() {
+            Some("task_started" | "turn_started") => self.began = Some(self.last),
+            Some("user_message") => self.turn(),
+            Some("item_completed") if fields.get(&["item"]).is_some_and(of_user) => self.turn(),
+            Some("thread_rolled_back") => {
+                let turns = fields.get(&["num_turns"]);
+                self.roll_back(
+                    turns
+                        .and_then(|turns| turns.get().parse().ok())
+                        .unwrap_or(0),
+                );
+            }
+            _ => {}
+        }
+    }
+
+    /// The newest user message began a turn.
+    fn turn(&mut self) {
+        self.told = true;
+        let Some(mut turn) = self.messages.last().copied() else {
+            return;
+        };
+        let Some(newest) = self.turns.last() else {
+            // What stands before the first turn stays.
+            self.began = None;
+            self.turns.push(turn);
+            return;
+        };
+        if newest.node < turn.node {
+            turn.base = self.began.take().unwrap_or(turn.base);
+            self.turns.push(turn);
+        }
+    }
+
+    fn roll_back(&mut self, count: usize) {
+        let turns = if self.told {
+            &self.turns
+        } else {
+            &self.messages
+        };
+        let kept = turns.len().saturating_sub(count);
+        let Some(turn) = turns.get(kept) else {
+            return;
+        };
+        let base = turn.base;
+        self.last = base;
+        self.began = None;
+        for turns in [&mut self.messages, &mut self.turns] {
+            turns.truncate(turns.partition_point(|turn| Some(turn.node) <= base));
+        }
+    }
+
+    /// Where the rollout ended, and the ends that were taken back.
+    fn heads(&self) -> Vec<SessionHead> {
+        let main = self.last.map(|node| SessionHead {
+            name: "main".to_owned(),
+            node,
+        });
+        let taken_back = leaves(&self.tree)
+            .into_iter()
+            .filter(|node| Some(*node) != self.last);
+        let taken_back = taken_back.enumerate().map(|(index, node)| SessionHead {
+            name: format!("rollback-{}", index + 1),
+            node,
+        });
+        main.into_iter().chain(taken_back).collect()
+    }
+
     fn push(&mut self, item: Item, created_at: Option<i64>) {
-        let index = self.tree.len();
+        let (index, parent) = (self.tree.len(), self.last);
+        if item.role() == Some(Role::User) {
+            let base = parent;
+            self.messages.push(Turn { node: index, base });
+        }
+        self.last = Some(index);
         let hidden = item.role().is_some_and(Role::is_instruction);
         self.tree.push(SessionNode {
-            parent: index.checked_sub(1),
+            parent,
             origin: origin_of(&item),
             audience: if hidden {
                 Audience::MODEL

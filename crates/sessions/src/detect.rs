@@ -160,6 +160,9 @@ fn object(text: &str, file_name: &str) -> Result<Detected, SessionError> {
         .take(8)
         .map(|(name, _)| format!("`{name}`"))
         .collect();
+    if names.is_empty() {
+        return Err(unknown("an empty object".to_owned()));
+    }
     Err(unknown(format!("an object with {}", names.join(", "))))
 }
 

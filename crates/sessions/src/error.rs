@@ -1,9 +1,24 @@
 //! Why a session file could not be read or written.
 
+use std::fmt;
+
 use contexture_wire::WireError;
 
 const NAMES: &str = "openai-chat, openai-responses, anthropic, gemini, ui, items, swe-agent, tau-bench, \
      claude-code or codex";
+
+/// How many records were read, as a sentence.
+struct Read(usize);
+
+impl fmt::Display for Read {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            0 => f.write_str("none before it was read"),
+            1 => f.write_str("1 record was read"),
+            many => write!(f, "{many} records were read"),
+        }
+    }
+}
 
 /// A session file that is not what it was said, or thought, to be.
 #[derive(Debug, thiserror::Error)]
@@ -41,7 +56,7 @@ pub enum SessionError {
         expected: &'static str,
     },
     /// A record of a log is wrong.
-    #[error("{place} {number}: expected {expected}, found {found}; {read} records were read")]
+    #[error("{place} {number}: expected {expected}, found {found}; {}", Read(*read))]
     Record {
         /// How records are counted: `line`, `message` or `session`.
         place: &'static str,

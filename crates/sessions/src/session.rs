@@ -32,7 +32,8 @@ pub struct Session {
     pub heads: Vec<SessionHead>,
     /// What is not an item, verbatim: needed to write the session again.
     pub metadata: Raw,
-    /// Records that could not be read, with [`ReadOptions::keep_going`].
+    /// Records that could not be read, with [`ReadOptions::keep_going`]. Of a file of several
+    /// sessions: those before this one, and for the last one those behind it too.
     pub skipped: Vec<Skipped>,
 }
 
@@ -59,7 +60,8 @@ pub struct SessionNode {
 /// Where a branch ends.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SessionHead {
-    /// What the log calls it, or what it is: `main`, `branch-2`, `sidechain-1`.
+    /// What it is: `main`, `branch-6f1c02ab`, `sidechain-77d0e1f4`, `rollback-1`. It stays when the log
+    /// grows, unless another branch becomes `main`.
     pub name: String,
     /// Its last node.
     pub node: usize,
@@ -102,6 +104,18 @@ impl Session {
             ..Transcript::default()
         }
     }
+}
+
+/// The nodes that none follows, in order.
+pub(crate) fn leaves(tree: &[SessionNode]) -> Vec<usize> {
+    let mut leaf = vec![true; tree.len()];
+    for parent in tree.iter().filter_map(|node| node.parent) {
+        if let Some(flag) = leaf.get_mut(parent) {
+            *flag = false;
+        }
+    }
+    let ends = leaf.into_iter().enumerate().filter(|(_, leaf)| *leaf);
+    ends.map(|(node, _)| node).collect()
 }
 
 /// Who produced an item of a log, as far as the item tells.

@@ -9,9 +9,10 @@ use crate::document::linear;
 use crate::error::SessionError;
 use crate::format::SessionFormat;
 use crate::json::{excerpt, with_member};
-use crate::session::{ReadOptions, Session, title_of};
+use crate::session::{ReadOptions, Session, Skipped, title_of};
 
 const EXPECTED: &str = "an array of runs, or one run: an object with `traj`";
+const RUN: &str = "a tau-bench run";
 
 pub(crate) fn read(text: &str, options: &ReadOptions<'_>) -> Result<Vec<Session>, SessionError> {
     let wrong = || SessionError::WrongShape {
@@ -23,21 +24,39 @@ pub(crate) fn read(text: &str, options: &ReadOptions<'_>) -> Result<Vec<Session>
         return Ok(vec![run(raw, options).map_err(|_| wrong())?]);
     }
     let runs: Vec<&RawValue> = serde_json::from_str(text).map_err(|_| wrong())?;
-    let mut sessions = Vec::with_capacity(runs.len());
+    let mut sessions: Vec<Session> = Vec::with_capacity(runs.len());
+    let mut skipped = Vec::new();
+    let mut fault = None;
     for (index, raw) in runs.into_iter().enumerate() {
+        let number = index + 1;
         match run(raw, options) {
-            Ok(session) => sessions.push(session),
-            Err(_) if options.keep_going => {}
+            Ok(session) => sessions.push(Session {
+                skipped: std::mem::take(&mut skipped),
+                ..session
+            }),
             Err(found) => {
-                return Err(SessionError::Record {
+                skipped.push(Skipped {
+                    number,
+                    what: format!("expected {RUN}, found {found}"),
+                });
+                fault.get_or_insert(SessionError::Record {
                     place: "session",
-                    number: index + 1,
-                    expected: "a tau-bench run",
+                    number,
+                    expected: RUN,
                     found,
                     read: index,
                 });
+                if !options.keep_going {
+                    break;
+                }
             }
         }
+    }
+    match (sessions.last_mut(), fault) {
+        (Some(last), _) if options.keep_going => last.skipped.extend(skipped),
+        // Nothing could be read, so there is nothing to go on with.
+        (_, Some(fault)) => return Err(fault),
+        _ => {}
     }
     Ok(sessions)
 }

@@ -151,7 +151,7 @@ fn going_on_after_bad_records() {
     for words in [
         "bad.jsonl",
         "line 2",
-        "1 records were read",
+        "1 record was read",
         "nothing was stored",
         "--keep-going",
     ] {

@@ -87,10 +87,10 @@ fn parents_make_branches() {
                 ])
             ),
             (
-                "branch-2",
+                "branch-a2",
                 path(&["message a", "message look", "message a2"])
             ),
-            ("sidechain-1", path(&["message side"])),
+            ("sidechain-side", path(&["message side"])),
         ]
     );
     let meta = session
@@ -140,4 +140,44 @@ fn what_was_added_is_written_behind() {
     assert_eq!(format, SessionFormat::ClaudeCode);
     assert_eq!(again[0].tree.len(), 2);
     assert_eq!(again[0].tree[1].item.text(), "new");
+}
+
+#[test]
+fn branches_keep_their_names_when_the_log_grows() {
+    let uuid = |n: usize| format!("{n}f6c02ab-1c1e-4c55-8d3a-000000000000");
+    let chain = |from: usize, parent: usize| record(&uuid(from), Some(&uuid(parent)), json!({}));
+    let names = |records: &[Value]| -> Vec<String> {
+        let (_, sessions) = open(&log(records), "x.jsonl");
+        let heads = sessions[0].heads.iter();
+        heads.map(|head| head.name.clone()).collect()
+    };
+    // 1 ─ 2 ─ 3 was left for 1 ─ 4.
+    let mut records = vec![
+        record(&uuid(1), None, json!({})),
+        chain(2, 1),
+        chain(3, 2),
+        chain(4, 1),
+    ];
+    assert_eq!(names(&records), ["main", "branch-2f6c02ab"]);
+    records.extend([chain(5, 3), chain(6, 4), chain(7, 1), chain(8, 6)]);
+    assert_eq!(
+        names(&records),
+        ["main", "branch-2f6c02ab", "branch-7f6c02ab"]
+    );
+    // Records of one uuid are no one branch's.
+    records.extend([
+        record("", Some(&uuid(1)), json!({})),
+        chain(7, 1),
+        chain(9, 8),
+    ]);
+    assert_eq!(
+        names(&records),
+        [
+            "main",
+            "branch-2f6c02ab",
+            "branch-7f6c02ab",
+            "branch",
+            "branch-7f6c02ab-2"
+        ]
+    );
 }

@@ -94,3 +94,102 @@ fn compacted_history_is_a_compaction() {
     assert_eq!(sessions[0].tree[0].item.text(), "so far");
     same_lines(&write(format, &sessions[0]).unwrap(), text);
 }
+
+/// A rollout of turns `a`, `b`, …, with rollbacks: `<2`. With `Events::Told` events say what began
+/// turns.
+fn rollout(words: &str, events: Events) -> String {
+    let event = |payload: String| format!(r#"{{"type":"event_msg","payload":{{{payload}}}}}"#);
+    let item = |role: &str, kind: &str, text: &str| {
+        format!(
+            r#"{{"type":"response_item","payload":{{"type":"message","role":"{role}","content":[{{"type":"{kind}","text":"{text}"}}]}}}}"#
+        )
+    };
+    let mut lines = vec![r#"{"type":"session_meta","payload":{"id":"x"}}"#.to_owned()];
+    for word in words.split_whitespace() {
+        if let Some(turns) = word.strip_prefix('<') {
+            lines.push(event(format!(
+                r#""type":"thread_rolled_back","num_turns":{turns}"#
+            )));
+            continue;
+        }
+        if events == Events::Told {
+            lines.push(event(r#""type":"task_started""#.to_owned()));
+            lines.push(item("user", "input_text", &format!("about {word}")));
+        }
+        lines.push(item("user", "input_text", word));
+        if events == Events::Told {
+            lines.push(event(format!(
+                r#""type":"item_completed","item":{{"type":"UserMessage","id":"{word}"}}"#
+            )));
+            lines.push(event(format!(
+                r#""type":"user_message","message":"{word}""#
+            )));
+        }
+        lines.push(item("assistant", "output_text", &word.to_uppercase()));
+    }
+    lines.iter().map(|line| format!("{line}\n")).collect()
+}
+
+#[derive(Clone, Copy, PartialEq)]
+enum Events {
+    Told,
+    Silent,
+}
+
+#[test]
+fn rollbacks_make_branches() {
+    let cases = [
+        ("a b", Events::Silent, "main: a A b B"),
+        (
+            "a b <1 c",
+            Events::Silent,
+            "main: a A c C; rollback-1: a A b B",
+        ),
+        (
+            "a b c <2",
+            Events::Silent,
+            "main: a A; rollback-1: a A b B c C",
+        ),
+        (
+            "a b <1 c <1 d",
+            Events::Silent,
+            "main: a A d D; rollback-1: a A b B; rollback-2: a A c C",
+        ),
+        (
+            "a b <1 <1 c",
+            Events::Silent,
+            "main: c C; rollback-1: a A b B",
+        ),
+        // What is more than there is takes back all; what nothing follows has no end of its own.
+        ("a <7", Events::Silent, "rollback-1: a A"),
+        ("a <0", Events::Silent, "main: a A"),
+        // What was said to the model for a turn goes with it, but what came before all turns stays.
+        (
+            "a b <1 c",
+            Events::Told,
+            "main: about a a A about c c C; rollback-1: about a a A about b b B",
+        ),
+        (
+            "a b <2 c",
+            Events::Told,
+            "main: about a about c c C; rollback-1: about a a A about b b B",
+        ),
+    ];
+    for (words, events, expected) in cases {
+        let text = rollout(words, events);
+        let (format, sessions) = open(&text, "rollout-x.jsonl");
+        let session = &sessions[0];
+        let drawn: Vec<String> = session
+            .heads
+            .iter()
+            .map(|head| {
+                let path = session.path(head.node).into_iter();
+                let texts: Vec<String> =
+                    path.map(|index| session.tree[index].item.text()).collect();
+                format!("{}: {}", head.name, texts.join(" "))
+            })
+            .collect();
+        assert_eq!(drawn.join("; "), expected, "{words}");
+        same_lines(&write(format, session).unwrap(), &text);
+    }
+}

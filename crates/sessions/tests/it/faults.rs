@@ -22,12 +22,12 @@ fn the_first_bad_line_is_named() {
     let cut = format!("{}\n{}", lines[0], &lines[1][..40]);
     assert_eq!(
         fault(SessionFormat::ClaudeCode, &cut),
-        "line 2: expected a Claude Code record, found truncated JSON; 1 records were read"
+        "line 2: expected a Claude Code record, found truncated JSON; 1 record was read"
     );
     let other = format!("{}\n\n42\n", lines[0]);
     assert_eq!(
         fault(SessionFormat::ClaudeCode, &other),
-        "line 3: expected a Claude Code record, found 42; 1 records were read"
+        "line 3: expected a Claude Code record, found 42; 1 record was read"
     );
 }
 
@@ -58,12 +58,12 @@ fn wrong_shapes_are_named() {
         (
             SessionFormat::SweAgent,
             r#"{"history":[{"role":"user","content":"a"},7]}"#,
-            "message 2: expected a SWE-agent message, found 7; 1 records were read",
+            "message 2: expected a SWE-agent message, found 7; 1 record was read",
         ),
         (
             SessionFormat::TauBench,
             "[1]",
-            "session 1: expected a tau-bench run, found 1; 0 records were read",
+            "session 1: expected a tau-bench run, found 1; none before it was read",
         ),
         (
             SessionFormat::TauBench,
@@ -73,7 +73,7 @@ fn wrong_shapes_are_named() {
         (
             SessionFormat::Codex,
             "{\"a\":1}",
-            "line 1: expected a Codex rollout record, found an object without `type`: {\"a\":1}; 0 records were read",
+            "line 1: expected a Codex rollout record, found an object without `type`: {\"a\":1}; none before it was read",
         ),
     ];
     for (format, text, expected) in cases {
@@ -92,4 +92,58 @@ fn hostile_nesting_is_an_error_or_kept() {
         let _ = read(format, &object, &ReadOptions::default());
     }
     assert!(contexture_sessions::detect(&deep, "").is_err());
+}
+
+#[test]
+fn bad_runs_are_listed() {
+    let good =
+        |id: u32| format!(r#"{{"task_id":{id},"traj":[{{"role":"user","content":"run {id}"}}]}}"#);
+    let text = format!(r#"[7,{},{{"task_id":2}},{},null]"#, good(1), good(3));
+    let options = ReadOptions {
+        keep_going: true,
+        ..ReadOptions::default()
+    };
+    let sessions = read(SessionFormat::TauBench, &text, &options).unwrap();
+    let skipped: Vec<Vec<String>> = sessions
+        .iter()
+        .map(|session| {
+            let skipped = session.skipped.iter();
+            skipped
+                .map(|one| format!("{}: {}", one.number, one.what))
+                .collect()
+        })
+        .collect();
+    assert_eq!(
+        skipped,
+        [
+            vec!["1: expected a tau-bench run, found 7"],
+            vec![
+                "3: expected a tau-bench run, found no `traj` in {\"task_id\":2}",
+                "5: expected a tau-bench run, found null",
+            ],
+        ]
+    );
+    assert_eq!(
+        fault(SessionFormat::TauBench, &text),
+        "session 1: expected a tau-bench run, found 7; none before it was read"
+    );
+    // Where nothing can be read there is nothing to go on with.
+    let error = read(SessionFormat::TauBench, "[7, 8]", &options).unwrap_err();
+    assert!(error.to_string().starts_with("session 1: "), "{error}");
+}
+
+#[test]
+fn what_is_not_known_is_named() {
+    for (text, expected) in [
+        ("{}", "an empty object"),
+        ("[]", "an empty array"),
+        (r#"{"a":1,"b":2}"#, "an object with `a`, `b`"),
+        ("42", "the JSON value 42"),
+    ] {
+        let error = contexture_sessions::detect(text, "")
+            .unwrap_err()
+            .to_string();
+        let start = format!("not a session log that is known ({expected}): expected one of ");
+        assert!(error.starts_with(&start), "{error}");
+    }
 }
