@@ -5,7 +5,7 @@
 //! Whatever else happened, it is made anew.
 
 use contexture_ir::{ContentHash, Item};
-use contexture_wire::RepairRules;
+use contexture_wire::{RepairRules, call_id};
 use indexmap::IndexMap;
 
 use crate::entry::Entry;
@@ -136,10 +136,7 @@ fn identity(item: &PathItem) -> (ContentHash, bool) {
 
 /// The ids by which repair compares an entry with others, marked by their kind.
 fn ids(entry: &Entry) -> impl Iterator<Item = String> {
-    let call = match &*entry.item {
-        Item::FunctionCall(call) => Some(format!("call {}", call.call_id)),
-        _ => None,
-    };
+    let call = call_id(&entry.item).map(|id| format!("call {id}"));
     let written = entry.call_id.as_ref().map(|id| format!("call {id}"));
     let own = entry.item.id().map(|id| format!("item {id}"));
     call.into_iter().chain(written).chain(own)

@@ -4,8 +4,9 @@
 //! format puts first into the same array, a system message say) and one [`Chunk`] a run. A chunk
 //! depends only on its run and the [`Dialect`], so compilers may cache it.
 
-use crate::entry::Side;
+use crate::entry::{Entry, Side};
 use crate::format::Format;
+use crate::half::{Half, half};
 use crate::loss::{Loss, Losses};
 
 /// What may differ between models of one format.
@@ -95,6 +96,18 @@ pub struct Facts {
     pub calls: Vec<String>,
     /// Ids of the calls answered, in order.
     pub outputs: Vec<String>,
+}
+
+impl Facts {
+    /// Notes the id of a call or an output that was written.
+    pub(crate) fn note(&mut self, entry: &Entry<'_>, target: Format) {
+        let written = |own: &str| entry.call_id.unwrap_or(own).to_owned();
+        match half(entry.item, target) {
+            Half::Call(_, id) => self.calls.push(written(&id)),
+            Half::Output(_, id) => self.outputs.push(written(&id)),
+            Half::Neither => {}
+        }
+    }
 }
 
 /// A payload without its history.

@@ -100,10 +100,9 @@ fn ends(sealed: &Sealed<'_>) -> Result<(), Breach> {
 }
 
 /// Every call is answered before anybody else speaks, every output answers a call, and no id is used
-/// twice where the provider minds. (Provider-native calls keep their ids, so OpenAI's may repeat.)
+/// twice.
 fn pairs(sealed: &Sealed<'_>) -> Result<(), Breach> {
-    let unique = is_strict(sealed.request.dialect.format);
-    if !unique && in_order(sealed.pieces) {
+    if in_order(sealed.pieces) && unique(sealed.pieces) {
         return Ok(());
     }
     // By id: how many calls are open, and the piece of the last.
@@ -137,7 +136,7 @@ fn pairs(sealed: &Sealed<'_>) -> Result<(), Breach> {
             return breach(format!("call {call:?} has no output after it"), at, *from);
         }
         for call in &facts.calls {
-            if let Some(before) = seen.insert(call, at).filter(|_| unique) {
+            if let Some(before) = seen.insert(call, at) {
                 return breach(format!("call id {call:?} is used twice"), at, before);
             }
             let (count, from) = open.entry(call).or_insert((0, at));
@@ -163,7 +162,15 @@ fn in_order(pieces: &[&Piece]) -> bool {
     open.is_empty()
 }
 
-/// Whether the provider wants the user first and last, and every call id once.
+/// Whether no two calls have one id.
+fn unique(pieces: &[&Piece]) -> bool {
+    let facts = pieces.iter().map(|piece| &piece.lowered.chunk.facts);
+    let mut ids: Vec<&String> = facts.flat_map(|facts| &facts.calls).collect();
+    ids.sort_unstable();
+    ids.windows(2).all(|pair| pair.first() != pair.last())
+}
+
+/// Whether the provider wants the user first and last.
 const fn is_strict(format: Format) -> bool {
     matches!(format, Format::Anthropic | Format::Gemini)
 }

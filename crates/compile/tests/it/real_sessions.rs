@@ -1,7 +1,7 @@
 //! Every session to every provider at every window: valid, closed, within the window, or refused for
 //! a reason that an independent sum confirms.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use contexture_compile::{CompileInput, CompileRequest, Plan, Refusal, Scratch, compile};
 use contexture_ir::{Item, Role};
@@ -98,6 +98,7 @@ fn check(
 /// Whether every call in a payload has its output right after it, read from the JSON alone.
 pub(crate) fn closed(format: Format, payload: &Value) -> Result<(), String> {
     let mut open: Vec<String> = Vec::new();
+    let mut seen = BTreeSet::new();
     let array = match format {
         Format::OpenAiResponses => "input",
         Format::Gemini => "contents",
@@ -115,6 +116,12 @@ pub(crate) fn closed(format: Format, payload: &Value) -> Result<(), String> {
         }
         if speaks && !open.is_empty() {
             return Err(format!("call {} not answered in time", open[0]));
+        }
+        for call in &calls {
+            // Gemini's are known by their functions' names here.
+            if format != Format::Gemini && !seen.insert(call.clone()) {
+                return Err(format!("call id {call} is used twice"));
+            }
         }
         open.extend(calls);
     }
@@ -140,8 +147,10 @@ fn calls_and_outputs(format: Format, message: &Value) -> (Vec<String>, Vec<Strin
             }
         }
         Format::OpenAiResponses => match message["type"].as_str() {
-            Some("function_call") => found.0.push(text(&message["call_id"])),
-            Some("function_call_output") => found.1.push(text(&message["call_id"])),
+            Some("function_call" | "custom_tool_call") => found.0.push(text(&message["call_id"])),
+            Some("function_call_output" | "custom_tool_call_output") => {
+                found.1.push(text(&message["call_id"]));
+            }
             _ => {}
         },
         Format::Anthropic => {

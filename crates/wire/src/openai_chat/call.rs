@@ -2,13 +2,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use contexture_ir::{Error, Extension, Extra, Fields, FunctionCall, Item, Part, Raw, quote};
+use contexture_ir::{Error, Extension, Extra, Fields, FunctionCall, Item};
 use serde_json::value::RawValue;
 
 use super::content::{SLUG, extension, wired};
+use super::custom;
 use crate::carry::{hint, keep};
-use crate::json::Object;
-use crate::loss::{LossKind, Losses};
+use crate::loss::Losses;
 use crate::openai::{prefixed, unexpected};
 
 /// The prefix of the fields inside a call's `function`.
@@ -83,7 +83,13 @@ impl Calls {
         match kind.as_deref() {
             Some("function") => {}
             None => hint(&mut wire, "~type", "absent"),
-            Some("custom") => return self.custom(index, at, id, fields, losses),
+            Some("custom") => {
+                let call_id = id.unwrap_or_else(|| format!("call_{index}_{at}"));
+                let path = format!("messages[{index}].tool_calls[{at}]");
+                let item = custom::read_call(&call_id, fields, &path, losses)?;
+                self.customs.insert(call_id);
+                return Ok(item);
+            }
             Some(other) => {
                 return Ok(Item::Extension(Extension {
                     kind: format!("{SLUG}{other}"),
@@ -114,47 +120,6 @@ impl Calls {
         }))
     }
 
-    /// A call of a custom tool, in the shape Responses has for it.
-    fn custom(
-        &mut self,
-        index: usize,
-        at: usize,
-        id: Option<String>,
-        mut fields: Fields<'_>,
-        losses: &mut Losses,
-    ) -> Result<Item, Error> {
-        let custom = fields.take(&["custom"])?.ok_or(Error::Missing {
-            path: String::new(),
-            field: "custom",
-        })?;
-        let read = |text| {
-            let mut inner = Fields::parse(text)?;
-            let name = inner.need_string(&["name"])?;
-            Ok((name, inner.need_string(&["input"])?, inner.is_empty()))
-        };
-        let (name, input, whole) = read(custom.get()).map_err(|error: Error| error.at("custom"))?;
-        if !whole || !fields.is_empty() {
-            let path = format!("messages[{index}].tool_calls[{at}]");
-            losses.push(
-                path,
-                LossKind::Field,
-                "unknown fields of a custom tool's call",
-            );
-        }
-        let call_id = id.unwrap_or_else(|| format!("call_{index}_{at}"));
-        let mut object = Object::new();
-        object
-            .string("type", "custom_tool_call")
-            .string("call_id", &call_id);
-        object.string("name", &name).string("input", &input);
-        self.customs.insert(call_id);
-        Ok(Item::Extension(Extension {
-            kind: "custom_tool_call".to_owned(),
-            id: None,
-            raw: Raw::parse(object.finish())?,
-        }))
-    }
-
     fn older(&mut self, index: usize, fields: &mut Fields<'_>) -> Result<Option<Item>, Error> {
         let Some(function) = fields.take_present(&["function_call"])? else {
             return Ok(None);
@@ -172,21 +137,6 @@ impl Calls {
             ..FunctionCall::new(id, name, arguments)
         })))
     }
-}
-
-/// The output of a custom tool, in the shape Responses has for it.
-pub(super) fn custom_output(call_id: &str, parts: &[Part]) -> Result<Item, Error> {
-    let texts: Vec<&str> = parts.iter().filter_map(Part::as_text).collect();
-    let mut object = Object::new();
-    object
-        .string("type", "custom_tool_call_output")
-        .string("call_id", call_id);
-    object.raw("output", &quote(&texts.join("\n")));
-    Ok(Item::Extension(Extension {
-        kind: "custom_tool_call_output".to_owned(),
-        id: None,
-        raw: Raw::parse(object.finish())?,
-    }))
 }
 
 pub(super) fn is_empty_array(value: &RawValue) -> bool {

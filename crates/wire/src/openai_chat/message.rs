@@ -9,8 +9,9 @@ use contexture_ir::{
 };
 use serde_json::value::RawValue;
 
-use super::call::{Calls, LEGACY, custom_output, is_empty_array};
+use super::call::{Calls, LEGACY, is_empty_array};
 use super::content::{self, wired};
+use super::custom;
 use super::open::Open;
 use super::words::NAME;
 use crate::carry::{START, hint, keep};
@@ -175,7 +176,7 @@ impl Reader {
         }
         wire.extend(keep(fields.rest()));
         if self.calls.customs.contains(&call_id) {
-            let item = custom_output(&call_id, &content.parts)?;
+            let item = custom::read_output(&call_id, &content.parts)?;
             let usual = matches!(content.shape, None | Some("empty"));
             if !usual || !wire.is_empty() {
                 let path = format!("items[{}]", self.transcript.items.len());

@@ -18,6 +18,7 @@
 mod call;
 mod choice;
 mod content;
+mod custom;
 mod envelope;
 mod message;
 mod open;

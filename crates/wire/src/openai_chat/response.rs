@@ -8,6 +8,7 @@ use contexture_ir::{
 };
 use serde_json::value::RawValue;
 
+use super::custom::{self, Half};
 use super::message::Reader;
 use super::step::{Call, Place, Step};
 use super::words::NAME;
@@ -319,10 +320,7 @@ fn gather<'a>(entries: &[Entry<'a>], losses: &mut Losses) -> Step<'a> {
                 losses.push(path, what, "thoughts of another provider");
             }
             Item::Extension(item) if item.kind.starts_with("ctx:") => {}
-            Item::Extension(item)
-                if item.kind == "custom_tool_call"
-                    || item.kind.starts_with(super::content::SLUG) =>
-            {
+            Item::Extension(item) if matches!(custom::half_of(item), Some(Half::Call)) => {
                 step.calls.push((index, Call::Other(item)));
             }
             other => {

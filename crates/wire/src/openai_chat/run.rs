@@ -1,12 +1,13 @@
 //! A run of items, written as messages.
 
 use contexture_ir::{
-    Compaction, Extension, Extra, Fields, FunctionCallOutput, Item, Message, Output, Part,
-    Reasoning, Role, Status, quote,
+    Compaction, Extension, Extra, FunctionCallOutput, Item, Message, Output, Part, Reasoning, Role,
+    Status, quote,
 };
 
 use super::call::LEGACY;
-use super::content::{CONTENT, SLUG};
+use super::content::CONTENT;
+use super::custom::{self, Half};
 use super::message::THOUGHTS;
 use super::open::Open;
 use super::part::{self, Native};
@@ -144,14 +145,14 @@ impl<'a> Writer<'_, 'a> {
                     self.flush();
                 }
                 self.open = self.open.with(entry.item);
-                self.chunk.facts.calls.push(entry.call_id().to_owned());
+                self.chunk.facts.note(entry, FORMAT);
                 self.step
                     .calls
                     .push((index, Call::Function(call, entry.call_id())));
             }
             Item::FunctionCallOutput(output) => self.output(index, entry, output),
             Item::Compaction(compaction) => self.compaction(index, compaction),
-            Item::Extension(extension) => self.extension(index, entry.item, extension),
+            Item::Extension(extension) => self.extension(index, entry, extension),
         }
     }
 
@@ -246,32 +247,30 @@ impl<'a> Writer<'_, 'a> {
         self.element(Side::User, object.finish());
     }
 
-    fn extension(&mut self, index: usize, item: &'a Item, extension: &'a Extension) {
-        let kind = extension.kind.as_str();
-        if kind.starts_with("ctx:") {
-            return;
-        }
-        if kind == "custom_tool_call" || kind.starts_with(SLUG) {
-            if self.open == Open::Nothing || !self.open.takes(item) {
-                self.flush();
+    fn extension(&mut self, index: usize, entry: &Entry<'a>, extension: &'a Extension) {
+        let (item, kind) = (entry.item, extension.kind.as_str());
+        let path = format!("[{index}]");
+        match custom::half_of(extension) {
+            _ if kind.starts_with("ctx:") => {}
+            Some(Half::Call) => {
+                if self.open == Open::Nothing || !self.open.takes(item) {
+                    self.flush();
+                }
+                self.open = self.open.with(item);
+                self.chunk.facts.note(entry, FORMAT);
+                self.step.calls.push((index, Call::Other(extension)));
             }
-            self.open = self.open.with(item);
-            self.chunk.facts.calls.extend(call_id(extension));
-            self.step.calls.push((index, Call::Other(extension)));
-            return;
+            Some(Half::Output) => {
+                self.flush_step();
+                self.chunk.facts.note(entry, FORMAT);
+                let json = custom::write_output(extension, &path, &mut self.losses);
+                self.element(Side::User, json);
+            }
+            None => {
+                let why = format!("{FORMAT} has no word for `{kind}`");
+                self.losses.push(path, LossKind::Item, why);
+            }
         }
-        if kind == "custom_tool_call_output"
-            && let Some(json) = custom_output(extension)
-        {
-            self.flush_step();
-            self.chunk.facts.outputs.extend(call_id(extension));
-            return self.element(Side::User, json);
-        }
-        self.losses.push(
-            format!("[{index}]"),
-            LossKind::Item,
-            format!("{FORMAT} has no word for `{kind}`"),
-        );
     }
 
     fn flush_step(&mut self) {
@@ -311,7 +310,7 @@ impl<'a> Writer<'_, 'a> {
             object.string("name", &name);
         }
         object.carried(&wire);
-        self.chunk.facts.outputs.push(entry.call_id().to_owned());
+        self.chunk.facts.note(entry, FORMAT);
         self.element(Side::User, object.finish());
     }
 
@@ -413,35 +412,5 @@ fn write_message(
         part::write(&natives, shape.as_deref(), "\"\"").as_deref(),
     );
     object.carried(&wire);
-    Some(object.finish())
-}
-
-fn call_id(extension: &Extension) -> Option<String> {
-    let fields = extension.raw.fields()?;
-    let native = fields
-        .get(&["call"])
-        .and_then(|call| Fields::parse(call.get()).ok());
-    let value = match &native {
-        Some(call) => call.get(&["id"])?,
-        None => fields.get(&["call_id"])?,
-    };
-    serde_json::from_str(value.get()).ok()
-}
-
-/// The output of a custom tool; nothing if it has no text.
-fn custom_output(extension: &Extension) -> Option<String> {
-    let fields = extension.raw.fields()?;
-    let output = fields.get(&["output"])?.get();
-    let text = if output.starts_with('"') {
-        output.to_owned()
-    } else {
-        let parts = Part::parse_all(output).ok()?;
-        let texts: Vec<&str> = parts.iter().filter_map(Part::as_text).collect();
-        quote(&texts.join("\n"))
-    };
-    let mut object = Object::new();
-    object.string("role", "tool");
-    object.raw("tool_call_id", fields.get(&["call_id"])?.get());
-    object.raw("content", &text);
     Some(object.finish())
 }

@@ -8,6 +8,7 @@ use contexture_ir::{
 
 use super::call::{FUNCTION, LEGACY};
 use super::content::CONTENT;
+use super::custom;
 use super::message::{ANSWER, DETAILS, LIST, MESSAGE, REFUSAL, THOUGHTS};
 use super::part::{self, Native};
 use super::words::NAME;
@@ -189,7 +190,10 @@ impl Step<'_> {
         let legacy = self.calls.len() == 1;
         let write = |(index, call): &(usize, Call<'_>)| match call {
             Call::Function(call, id) => write_call((*index, call, id), legacy, place, losses),
-            Call::Other(item) => (LegacyCall(false), write_other(item)),
+            Call::Other(item) => {
+                let path = format!("[{index}]");
+                (LegacyCall(false), custom::write_call(item, &path, losses))
+            }
         };
         self.calls.iter().map(write).collect()
     }
@@ -347,19 +351,4 @@ fn write_call(
     object.raw("function", &function);
     object.carried(&without(&[MESSAGE, FUNCTION], &wire));
     (LegacyCall(false), object.finish())
-}
-
-/// A call that is no function's: a custom tool's, or one we do not know but that came from Chat.
-fn write_other(item: &Extension) -> String {
-    let fields = item.raw.fields().unwrap_or_default();
-    if let Some(call) = fields.get(&["call"]) {
-        return call.get().to_owned();
-    }
-    let get = |name| fields.get(&[name]).map_or("\"\"", |value| value.get());
-    let mut custom = Object::new();
-    custom.raw("name", get("name")).raw("input", get("input"));
-    let mut object = Object::new();
-    object.raw("id", get("call_id")).string("type", "custom");
-    object.raw("custom", &custom.finish());
-    object.finish()
 }

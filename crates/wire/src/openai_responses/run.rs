@@ -2,7 +2,7 @@
 
 use contexture_ir::{Extension, Item, Message};
 
-use super::words::{NAME, Place};
+use super::words::{FORMAT, NAME, Place};
 use super::write::{Site, write_item};
 use crate::chunk::{Chunk, Dialect};
 use crate::entry::{Run, side};
@@ -34,17 +34,7 @@ pub(super) fn lower(dialect: &Dialect, run: &Run<'_, '_>) -> Chunk {
         let side = side(entry.item).unwrap_or(run.side);
         chunk.facts.first.get_or_insert(side);
         chunk.facts.last = Some(side);
-        match entry.item {
-            Item::FunctionCall(_) => chunk.facts.calls.push(entry.call_id().to_owned()),
-            Item::FunctionCallOutput(_) => chunk.facts.outputs.push(entry.call_id().to_owned()),
-            Item::Extension(item) if item.kind == "custom_tool_call" => {
-                chunk.facts.calls.extend(call_id(item))
-            }
-            Item::Extension(item) if item.kind == "custom_tool_call_output" => {
-                chunk.facts.outputs.extend(call_id(item));
-            }
-            _ => {}
-        }
+        chunk.facts.note(entry, FORMAT);
     }
     chunk.facts.elements = elements.len();
     chunk.json = elements.join(",");
@@ -84,8 +74,4 @@ pub(super) fn write_extension(item: &Extension, path: &str, losses: &mut Losses)
         return None;
     }
     Some(item.raw.get().to_owned())
-}
-
-fn call_id(item: &Extension) -> Option<String> {
-    serde_json::from_str(item.raw.fields()?.get(&["call_id"])?.get()).ok()
 }

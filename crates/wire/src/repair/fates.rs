@@ -5,11 +5,11 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use contexture_ir::{FunctionCallOutput, Item, Message, Output, Part, Role, Status};
 
-use super::half::{Half, half};
 use super::repaired::{Issue, IssueKind};
 use super::rules::{RepairRules, Unanswered};
 use super::silent::is_silent;
 use crate::entry::ends_step;
+use crate::half::{Half, half};
 use crate::pairing::{Answer, OpenCalls};
 
 /// What becomes of each item.
@@ -54,7 +54,7 @@ impl Fates {
             if ends_step(item) {
                 open.end_step();
             }
-            match half(item) {
+            match half(item, rules.target) {
                 Half::Neither => {}
                 Half::Call(kind, id) => {
                     calls.push(index);

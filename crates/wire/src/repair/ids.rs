@@ -1,50 +1,56 @@
 //! Call ids that are unique and that the target takes.
 //!
-//! The first call of an id keeps it if the target takes it; every other one gets an id derived from the
-//! old id and how often it stood before, so that later items never change earlier ids.
+//! What providers call by themselves keeps its id. Of all other calls the first one of an id keeps it if
+//! the target takes it; every other one gets an id derived from the old id and how often it stood before,
+//! so that a later call never changes an earlier one's.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use contexture_ir::{ContentHash, Item};
 
-use super::half::extension_call_id;
 use super::repaired::{Issue, IssueKind, RepairedItem};
 use super::rules::{CallIds, RepairRules};
 use super::settle::Placed;
+use super::silent::is_silent;
+use crate::half::{Half, call_id, half};
 
 pub(super) fn rewrite(placed: &mut [Placed<'_>], rules: &RepairRules, issues: &mut Vec<Issue>) {
-    let mut used: BTreeSet<String> = BTreeSet::new();
+    let mut used: BTreeSet<String> = placed
+        .iter()
+        .filter_map(|element| reserved(&element.item.item, rules))
+        .collect();
     let mut repeats: BTreeMap<String, usize> = BTreeMap::new();
     // The new ids of calls, by the call's index in the input.
     let mut renamed: BTreeMap<usize, String> = BTreeMap::new();
     for element in placed {
         let Some(call) = element.call else { continue };
-        let own = match &*element.item.item {
-            Item::FunctionCall(call) => &call.call_id,
-            Item::FunctionCallOutput(_) => {
-                let id = renamed.get(&call).cloned();
-                name_made_up(&mut element.item, id.as_deref());
-                element.item.call_id = id;
+        let own = match half(&element.item.item, rules.target) {
+            Half::Call(_, id) => id.into_owned(),
+            Half::Output(..) => {
+                let id = renamed.get(&call);
+                name_made_up(&mut element.item, id.map(String::as_str));
+                if let Some(id) = id {
+                    element.item.rename(id);
+                }
                 continue;
             }
-            // Its bytes are the provider's own: it keeps its id and nobody else may take it.
-            Item::Extension(item) => {
-                used.extend(extension_call_id(item));
-                continue;
-            }
-            _ => continue,
+            Half::Neither => continue,
         };
-        if rules.call_ids.takes(own) && used.insert(own.clone()) {
+        // Its id is nobody's business where it is not written.
+        if is_silent(&element.item.item, rules.target) {
+            continue;
+        }
+        if rules.call_ids.takes(&own) && used.insert(own.clone()) {
             continue;
         }
         let count = repeats.entry(own.clone()).or_default();
-        let mut id = derive(own, *count, &rules.call_ids);
+        let mut id = derive(&own, *count, &rules.call_ids);
         *count += 1;
         while !used.insert(id.clone()) {
-            id = derive(own, *count, &rules.call_ids);
+            id = derive(&own, *count, &rules.call_ids);
             *count += 1;
         }
-        let why = if rules.call_ids.takes(own) {
+        let why = if rules.call_ids.takes(&own) {
             "is used twice"
         } else {
             "is refused by the target"
@@ -55,9 +61,18 @@ pub(super) fn rewrite(placed: &mut [Placed<'_>], rules: &RepairRules, issues: &m
             index: call,
             what: format!("call id {shown:?} {why}; written as {id:?}"),
         });
-        element.item.call_id = Some(id.clone());
+        element.item.rename(&id);
         renamed.insert(call, id);
     }
+}
+
+/// The id of a provider's own item that is no half of a pair: its bytes are the provider's, so it keeps
+/// its id and no call may have the same.
+fn reserved(item: &Item, rules: &RepairRules) -> Option<String> {
+    let native = matches!(item, Item::Extension(_))
+        && matches!(half(item, rules.target), Half::Neither)
+        && !is_silent(item, rules.target);
+    call_id(item).filter(|_| native).map(Into::into)
 }
 
 /// An output that was made up gets an id derived from the call it answers.

@@ -9,7 +9,7 @@
 //! * every call has exactly one output, directly behind the model's step, in the order of the calls;
 //! * a call nobody answered has the output [`NO_RESULT`], or is gone ([`Unanswered`]);
 //! * an output without a call is gone, a second output of one call is a user message in its place;
-//! * call ids are unique and fit the target; ids of items are unique where the target wants that;
+//! * call ids, those of providers' own calls among them, are unique and fit the target; ids of items are unique where the target wants that;
 //! * no message is empty, or empty once the target's writer has left out what it has no words for; no
 //!   call is half written, no thought stands without the item it led to;
 //! * the history begins and ends with the user where the target wants that.
@@ -18,7 +18,6 @@
 //! whose beginning a provider keeps (`previous_response_id`): their outputs look like orphans.
 
 mod fates;
-mod half;
 mod ids;
 mod repaired;
 mod rules;

@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use contexture_ir::{FunctionCall, FunctionCallOutput, Item};
 
 use crate::entry::Entry;
+use crate::half::with_call_id;
 
 /// A history a provider accepts, and what was done to it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -100,6 +101,19 @@ impl<'a> RepairedItem<'a> {
             item: Cow::Owned(item.into()),
             source: None,
             call_id: None,
+        }
+    }
+
+    /// Has the item written under another call id.
+    pub(super) fn rename(&mut self, id: &str) {
+        match &*self.item {
+            // Writers take its bytes as they are.
+            Item::Extension(own) => {
+                if let Some(own) = with_call_id(own, id) {
+                    self.item = Cow::Owned(Item::Extension(own));
+                }
+            }
+            _ => self.call_id = Some(id.to_owned()),
         }
     }
 

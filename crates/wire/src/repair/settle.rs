@@ -6,13 +6,13 @@ use std::collections::BTreeSet;
 use contexture_ir::{FunctionCallOutput, Item, Output};
 
 use super::fates::Fates;
-use super::half::{Half, half};
 use super::repaired::{Issue, IssueKind, RepairedItem};
 use super::rules::{NO_RESULT, RepairRules};
 use super::silent::is_silent;
 use crate::carry::START;
 use crate::entry::{Side, side};
 use crate::format::Format;
+use crate::half::{Half, half};
 
 /// An item in its place; calls and outputs know their call's index in the input.
 pub(super) struct Placed<'a> {
@@ -104,7 +104,7 @@ impl<'a> Line<'_, 'a> {
             self.answer();
         }
         let paired = self.fates.partner(index);
-        match (half(item), paired) {
+        match (half(item, self.target), paired) {
             (Half::Output(..), Some(call)) => {
                 if self.waiting.contains(&call) {
                     self.answer();
@@ -124,7 +124,7 @@ impl<'a> Line<'_, 'a> {
             Some(Side::Model) => self.lead(true),
             None => {}
         }
-        let call = matches!(half(item), Half::Call(..)).then_some(index);
+        let call = matches!(half(item, self.target), Half::Call(..)).then_some(index);
         self.emit(index, call);
     }
 

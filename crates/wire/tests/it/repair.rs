@@ -270,6 +270,53 @@ fn call_ids_stand_once() {
 }
 
 #[test]
+fn providers_own_calls_share_the_ids() {
+    // A custom tool's call is renamed with its output, as a function's is.
+    check("c1 t1 o1 T1", "c1 t1_x o1 T1_x", &[CallId]);
+    check(
+        "t1 T1 t1 T1 c1 o1",
+        "t1 T1 t1_x T1_x c1_x o1_x",
+        &[CallId, CallId],
+    );
+    check("t1 c1 T1 o1", "t1 c1_x T1 o1_x", &[CallId]);
+    // What the target does not hear of takes nobody's id.
+    let rules = RepairRules::for_format(Format::Anthropic);
+    check_with(&rules, "u t1 c1 T1 o1", "u t1 c1 T1 o1", &[]);
+    // What the provider called itself keeps its id, wherever it stands.
+    let native = |json: &str| Item::parse(json).unwrap();
+    for (format, own) in [
+        (
+            Format::OpenAiResponses,
+            r#"{"type":"web_search_call","id":"1","status":"completed"}"#,
+        ),
+        (
+            Format::Anthropic,
+            r#"{"type":"anthropic:server_tool_use","block":{"type":"server_tool_use","id":"1","name":"web_search","input":{}}}"#,
+        ),
+    ] {
+        let mut history = items("u c1 o1 u");
+        history.insert(2, native(own));
+        let (mended, kinds) = mend(&history, &RepairRules::for_format(format));
+        assert_eq!(kinds, [CallId], "{format}");
+        assert_eq!(mended[2], native(own), "{format}");
+        let words: Vec<String> = [&mended[1], &mended[3]]
+            .map(|item| hide_hash(&word(item)))
+            .into();
+        assert_eq!(words, ["c1_x", "o1_x"], "{format}");
+    }
+    // A call that only Chat knows has a tool's message for its output, there and nowhere else.
+    let mut history = items("u o1 u");
+    history.insert(
+        1,
+        native(r#"{"type":"openai-chat:acme","call":{"type":"acme","id":"1"}}"#),
+    );
+    let (mended, kinds) = mend(&history, &RepairRules::for_format(Format::OpenAiChat));
+    assert_eq!((mended, kinds), (history.clone(), vec![]));
+    let (mended, kinds) = mend(&history, &RepairRules::for_format(Format::Anthropic));
+    assert_eq!((mended.len(), kinds), (3, vec![OrphanOutput]));
+}
+
+#[test]
 fn call_ids_fit_the_target() {
     let long = "x".repeat(80);
     for (format, id, fits) in [
