@@ -69,6 +69,9 @@ const OPAQUE: [&str; 7] = [
 /// Fields that hold answers beyond the first.
 const ALTERNATIVES: [&str; 2] = ["choices", "(candidates)"];
 
+/// Options that ask for something by being there.
+const ASKS: [&str; 1] = ["web_search_options"];
+
 /// Objects of options, whose members are told of one by one.
 const GROUPS: [&str; 2] = ["generationConfig", "toolConfig"];
 
@@ -89,7 +92,8 @@ pub(crate) fn tell_foreign_as(
         return;
     }
     let mut tell = |key: &str, value: &Raw, whose: &str| {
-        if !speaks(value) {
+        let asks = ASKS.contains(&key) && value.get() == "{}";
+        if !speaks(value) && !asks {
             return;
         }
         let what = match key {

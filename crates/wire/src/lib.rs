@@ -29,6 +29,7 @@ mod media;
 mod openai;
 mod openai_chat;
 mod openai_responses;
+mod openai_shapes;
 mod pairing;
 mod repair;
 mod system_tag;

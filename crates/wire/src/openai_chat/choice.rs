@@ -9,15 +9,19 @@ use serde_json::value::RawValue;
 use super::content::wired;
 use super::words::NAME;
 use crate::carry::{keep, tell_foreign_as};
+use crate::format::Format;
 use crate::function_name::OPENAI;
 use crate::json::Object;
 use crate::loss::{LossKind, Losses};
 use crate::openai::{prefixed, unexpected, unprefixed, without};
+use crate::openai_shapes::custom_of_responses;
 
 /// The prefix of a tool's fields that stand beside its `function`.
 const TOOL: &str = "tool.";
 /// The name of a schema that has none; Chat demands one.
 const SCHEMA_NAME: &str = "response";
+/// The other format of this provider.
+const OTHER: Format = Format::OpenAiResponses;
 
 /// Reads `tools`; a tool that is not a plain function is kept whole.
 pub(super) fn read_tools(value: &RawValue) -> Result<Vec<ToolDefinition>, Error> {
@@ -66,6 +70,11 @@ pub(super) fn write_tool(tool: &ToolDefinition, path: &str, losses: &mut Losses)
     match tool {
         ToolDefinition::Provider(tool) if tool.format == NAME => Some(tool.raw.get().to_owned()),
         ToolDefinition::Provider(tool) => {
+            if tool.format == OTHER.as_str()
+                && let Some(json) = custom_of_responses(&tool.raw, path, losses)
+            {
+                return Some(json);
+            }
             let why = format!("`{}` is a tool of {}", tool.kind, tool.format);
             losses.push(path, LossKind::Tool, why);
             None
@@ -140,7 +149,12 @@ pub(super) fn write_choice(choice: &ToolChoice, losses: &mut Losses) -> Option<S
             object.finish()
         }
         ToolChoice::Other { format, raw } if format == NAME => raw.get().to_owned(),
-        ToolChoice::Other { format, .. } => {
+        ToolChoice::Other { format, raw } => {
+            if format == OTHER.as_str()
+                && let Some(json) = custom_of_responses(raw, "options.tool_choice", losses)
+            {
+                return Some(json);
+            }
             losses.push(
                 "options.tool_choice",
                 LossKind::Tool,

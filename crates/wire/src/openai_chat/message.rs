@@ -4,7 +4,7 @@
 //! one of its items stays on its anchor: the item that says something, else its first call.
 
 use contexture_ir::{
-    Error, Extra, Fields, FunctionCallOutput, Item, Message, Output, Part, Reasoning, Role,
+    Error, Extra, Fields, FunctionCallOutput, Item, Message, Output, Part, Raw, Reasoning, Role,
     TextPart, Transcript,
 };
 use serde_json::value::RawValue;
@@ -17,6 +17,7 @@ use super::words::NAME;
 use crate::carry::{START, hint, keep};
 use crate::loss::{Loss, LossKind, Losses};
 use crate::openai::{prefixed, unexpected};
+use crate::openai_shapes::citations_of_chat;
 
 /// The prefix of a message's own fields where its anchor is a call.
 pub(super) const MESSAGE: &str = "message.";
@@ -28,6 +29,10 @@ pub(super) const REFUSAL: &str = "~refusal";
 pub(super) const THOUGHTS: &str = "~thoughts";
 /// The opaque form of thoughts, of Chat hosts that have one.
 pub(super) const DETAILS: &str = "reasoning_details";
+/// Citations: the message's member, and the text's in an item.
+pub(super) const CITATIONS: &str = "annotations";
+/// The hint of citations that came in a request, where the provider takes none.
+pub(super) const CITED: &str = "~annotations";
 /// The format of thoughts that a Chat host showed.
 const REASONING_FORMAT: &str = "openai-chat-v1";
 const ROLES: &str = "one of system, developer, user, assistant, tool, function";
@@ -111,7 +116,8 @@ impl Reader {
         if self.calls.answer && said.is_array {
             hint(&mut hints, content::CONTENT, LIST);
         }
-        let parts: Vec<Part> = said.parts.into_iter().chain(parts).collect();
+        let mut parts: Vec<Part> = said.parts.into_iter().chain(parts).collect();
+        read_citations(&mut fields, self.calls.answer, &mut parts)?;
         let mut own = keep(fields.rest());
         if self.calls.answer {
             own = prefixed(ANSWER, own).collect();
@@ -294,6 +300,30 @@ fn read_refusal(
         hint(hints, REFUSAL, "field");
     }
     parts.push(Part::Refusal(TextPart::new(text)));
+    Ok(())
+}
+
+/// Citations stand beside the content and count its characters: they are the text's where there is one.
+fn read_citations(fields: &mut Fields<'_>, answer: bool, parts: &mut [Part]) -> Result<(), Error> {
+    let mut texts = parts.iter_mut().filter_map(|part| match part {
+        Part::OutputText(text) => Some(text),
+        _ => None,
+    });
+    let cited = fields.get(&[CITATIONS]).map(Raw::from);
+    let (Some(text), None) = (texts.next(), texts.next()) else {
+        return Ok(());
+    };
+    let mut wire = text.extra.wire(NAME);
+    if let Some(list) = cited.as_ref().and_then(citations_of_chat)
+        && wire.get("audio").is_none()
+    {
+        fields.take(&[CITATIONS])?;
+        text.extra.set(CITATIONS, list);
+        if !answer {
+            hint(&mut wire, CITED, "kept");
+            text.extra.set_wire(NAME, wire);
+        }
+    }
     Ok(())
 }
 

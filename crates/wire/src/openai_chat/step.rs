@@ -9,7 +9,7 @@ use contexture_ir::{
 use super::call::{FUNCTION, LEGACY};
 use super::content::CONTENT;
 use super::custom;
-use super::message::{ANSWER, DETAILS, LIST, MESSAGE, REFUSAL, THOUGHTS};
+use super::message::{ANSWER, CITATIONS, CITED, DETAILS, LIST, MESSAGE, REFUSAL, THOUGHTS};
 use super::part::{self, Native};
 use super::words::NAME;
 use crate::carry::{hinted, native_key, tell_foreign};
@@ -17,6 +17,7 @@ use crate::function_name::OPENAI;
 use crate::json::{Object, array};
 use crate::loss::{LossKind, Losses};
 use crate::openai::{unprefixed, without};
+use crate::openai_shapes::citations_of_responses;
 
 /// Whether a message is sent to a model or comes from one: what comes has its content as one string,
 /// and the sound of a spoken answer.
@@ -70,6 +71,7 @@ impl Step<'_> {
         object.maybe("content", words.content(shape.as_deref(), place).as_deref());
         object.maybe("refusal", words.refusal.as_deref().map(quote).as_deref());
         object.maybe("audio", words.audio.as_deref());
+        object.maybe(CITATIONS, words.citations.as_ref().map(Raw::get));
         self.write_thoughts(&mut object, losses);
         match calls.as_slice() {
             [] => {}
@@ -219,6 +221,7 @@ struct Words {
     breaks: Vec<usize>,
     refusal: Option<String>,
     audio: Option<String>,
+    citations: Option<Raw>,
 }
 
 impl Words {
@@ -257,12 +260,36 @@ impl Words {
                 self.audio = write_audio(part, place, path, losses);
                 return;
             }
+            Part::OutputText(part) if part.extra.get(CITATIONS).is_some() => {
+                self.cited(part, place, path, losses)
+            }
             Part::InputText(part)
             | Part::OutputText(part)
             | Part::SummaryText(part)
             | Part::ReasoningText(part) => part::write_text(part, path, losses),
         };
         self.natives.extend(native);
+    }
+
+    /// A text with citations: they count the characters of the whole content, so they are those of its
+    /// first text.
+    fn cited(
+        &mut self,
+        part: &TextPart,
+        place: Place,
+        path: &str,
+        losses: &mut Losses,
+    ) -> Option<Native> {
+        let came = hinted(&part.extra.wire(NAME), CITED).is_some();
+        let taken = self.natives.is_empty() && (place == Place::Response || came);
+        let list = part.extra.get(CITATIONS).filter(|_| taken);
+        let Some(citations) = list.and_then(citations_of_responses) else {
+            return part::write_text(part, path, losses);
+        };
+        self.citations = Some(citations);
+        let mut bare = part.clone();
+        bare.extra.remove(CITATIONS);
+        part::write_text(&bare, path, losses)
     }
 
     fn content(&self, shape: Option<&str>, place: Place) -> Option<String> {

@@ -8,15 +8,19 @@ use serde_json::value::RawValue;
 
 use super::words::NAME;
 use crate::carry::{hint, hinted, keep, tell_foreign_as};
+use crate::format::Format;
 use crate::function_name::OPENAI;
 use crate::json::Object;
 use crate::loss::{LossKind, Losses};
 use crate::openai::unexpected;
+use crate::openai_shapes::custom_of_chat;
 
 /// Arguments of a function that states none; this format demands a schema.
 const NO_ARGUMENTS: &str = "{\"type\":\"object\",\"properties\":{}}";
 /// The name of an answer's schema that has none; this format demands one.
 const SCHEMA_NAME: &str = "response";
+/// The other format of this provider.
+const OTHER: Format = Format::OpenAiChat;
 
 /// Reads `tools`; a tool that is not a function is kept whole.
 pub(super) fn read_tools(value: &RawValue) -> Result<Vec<ToolDefinition>, Error> {
@@ -64,6 +68,11 @@ pub(super) fn write_tool(tool: &ToolDefinition, path: &str, losses: &mut Losses)
             return Some(tool.raw.get().to_owned());
         }
         ToolDefinition::Provider(tool) => {
+            if tool.format == OTHER.as_str()
+                && let Some(json) = custom_of_chat(&tool.raw, path, losses)
+            {
+                return Some(json);
+            }
             let why = format!("`{}` is a tool of {}", tool.kind, tool.format);
             losses.push(path, LossKind::Tool, why);
             return None;
@@ -139,7 +148,12 @@ pub(super) fn write_choice(choice: &ToolChoice, losses: &mut Losses) -> Option<S
             object.finish()
         }
         ToolChoice::Other { format, raw } if format == NAME => raw.get().to_owned(),
-        ToolChoice::Other { format, .. } => {
+        ToolChoice::Other { format, raw } => {
+            if format == OTHER.as_str()
+                && let Some(json) = custom_of_chat(raw, "options.tool_choice", losses)
+            {
+                return Some(json);
+            }
             losses.push(
                 "options.tool_choice",
                 LossKind::Tool,

@@ -81,6 +81,143 @@ fn options_of_both_openai_formats_are_translated() {
 }
 
 #[test]
+fn custom_tools_of_both_openai_formats_are_translated() {
+    let grammar = r#"{"type":"grammar","grammar":{"syntax":"lark","definition":"start: A"}}"#;
+    let flat = r#"{"type":"grammar","syntax":"lark","definition":"start: A"}"#;
+    let chat = format!(
+        r#"{{"model":"m","tools":[{{"type":"custom","custom":{{"name":"sh","description":"d","format":{grammar}}}}},
+        {{"type":"custom","custom":{{"name":"b","format":{{"type":"text"}}}}}}],
+        "messages":[{{"role":"user","content":"x"}},
+        {{"role":"assistant","content":null,"tool_calls":[{{"id":"c1","type":"custom","custom":{{"name":"sh","input":"ls"}}}}]}},
+        {{"role":"tool","tool_call_id":"c1","content":"out"}}],
+        "tool_choice":{{"type":"custom","custom":{{"name":"sh"}}}}}}"#
+    );
+    let responses = format!(
+        r#"{{"model":"m","tools":[{{"type":"custom","name":"sh","description":"d","format":{flat}}},{{"type":"custom","name":"b","format":{{"type":"text"}}}}],
+        "input":[{{"role":"user","content":"x"}},{{"type":"custom_tool_call","call_id":"c1","name":"sh","input":"ls"}},
+        {{"type":"custom_tool_call_output","call_id":"c1","output":"out"}}],"tool_choice":{{"type":"custom","name":"sh"}}}}"#
+    );
+    let value = |text: &str| serde_json::from_str::<Value>(text).unwrap();
+    assert_eq!(convert(CHAT, RESPONSES, &chat), (value(&responses), vec![]));
+    assert_eq!(convert(RESPONSES, CHAT, &responses), (value(&chat), vec![]));
+    for (format, text) in [(CHAT, &chat), (RESPONSES, &responses)] {
+        check_same(format, text);
+        let findings =
+            contexture_testdata::request_validator(format.as_str()).findings(&value(text));
+        assert!(findings.is_empty(), "{findings:#?}");
+    }
+    // What only one of them has is told; so is what is not text.
+    let text = r#"{"model":"m","tools":[{"type":"custom","name":"sh","defer_loading":true}],
+        "input":[{"role":"user","content":"x"},{"type":"custom_tool_call","id":"ctc_1","call_id":"c1","namespace":"n","name":"sh","input":"ls"},
+        {"type":"custom_tool_call_output","call_id":"c1","output":[{"type":"input_image","image_url":"https://e.org/a.png"}]}]}"#;
+    check(
+        RESPONSES,
+        CHAT,
+        text,
+        &[
+            ("/tools/0", r#"{"type":"custom","custom":{"name":"sh"}}"#),
+            ("/messages/1/tool_calls/0/id", "\"c1\""),
+            (
+                "/messages/2",
+                r#"{"role":"tool","tool_call_id":"c1","content":"[Content that cannot be shown.]"}"#,
+            ),
+        ],
+        &[
+            "tools[0].defer_loading: field",
+            "items[1].namespace: field",
+            "items[2].output: part",
+        ],
+    );
+    // A call without an id could not be answered.
+    let text = r#"{"model":"m","input":[{"type":"custom_tool_call","name":"sh","input":"ls"}]}"#;
+    check(
+        RESPONSES,
+        CHAT,
+        text,
+        &[("/messages", "[]")],
+        &["items[0]: item"],
+    );
+}
+
+#[test]
+fn citations_of_both_openai_formats_are_translated() {
+    let inner = r#""start_index":0,"end_index":3,"url":"https://e.org","title":"E""#;
+    let nested = format!(r#"[{{"type":"url_citation","url_citation":{{{inner}}}}}]"#);
+    let flat = format!(r#"[{{"type":"url_citation",{inner}}}]"#);
+    let value = |text: &str| serde_json::from_str::<Value>(text).unwrap().to_string();
+    let chat = format!(
+        r#"{{"id":"chatcmpl-1","object":"chat.completion","created":1,"model":"m","choices":[{{"index":0,"finish_reason":"stop",
+        "message":{{"role":"assistant","content":"see","refusal":null,"annotations":{nested}}}}}]}}"#
+    );
+    let responses = format!(
+        r#"{{"id":"resp_1","object":"response","created_at":1,"model":"m","status":"completed","output":[{{"type":"message","id":"msg_1","role":"assistant","status":"completed",
+        "content":[{{"type":"output_text","text":"see","annotations":{flat}}},{{"type":"output_text","text":"more","annotations":[]}}]}}]}}"#
+    );
+    check_same(CHAT, &chat);
+    check_same(RESPONSES, &responses);
+    let place = "/choices/0/message/annotations";
+    check(
+        RESPONSES,
+        CHAT,
+        &responses,
+        &[(place, &value(&nested))],
+        &["created_at: field"],
+    );
+    let place = "/output/0/content/0/annotations";
+    check(
+        CHAT,
+        RESPONSES,
+        &chat,
+        &[(place, &value(&flat))],
+        &["created: field"],
+    );
+    // A request to Chat has no place for them, unless they came in one.
+    let input = format!(
+        r#"{{"model":"m","input":[{{"type":"message","id":"msg_1","role":"assistant","status":"completed","content":[{{"type":"output_text","text":"see","annotations":{flat}}}]}}]}}"#
+    );
+    let losses = ["items[0].content[0].annotations: field"];
+    check(
+        RESPONSES,
+        CHAT,
+        &input,
+        &[("/messages/0/content", "\"see\"")],
+        &losses,
+    );
+    let messages = format!(r#"[{{"role":"assistant","content":"see","annotations":{nested}}}]"#);
+    check_same(CHAT, &messages);
+    // Of others than pages, and of a text that does not come first, Chat knows nothing.
+    for annotations in [
+        r#"[{"type":"file_citation","file_id":"f"}]"#,
+        r#"[{"type":"url_citation","url_citation":1}]"#,
+    ] {
+        let output = format!(
+            r#"{{"output":[{{"type":"message","id":"msg_1","role":"assistant","status":"completed","content":[{{"type":"output_text","text":"see","annotations":{annotations}}}]}}]}}"#
+        );
+        check(
+            RESPONSES,
+            CHAT,
+            &output,
+            &[("/choices/0/message/content", "\"see\"")],
+            &losses,
+        );
+    }
+}
+
+#[test]
+fn a_search_that_is_asked_for_by_an_empty_object_is_told_of() {
+    let text =
+        r#"{"model":"m","messages":[{"role":"user","content":"x"}],"web_search_options":{}}"#;
+    check_same(CHAT, text);
+    for to in [RESPONSES, ANTHROPIC, GEMINI] {
+        let (_, losses) = convert(CHAT, to, text);
+        assert!(
+            losses.contains(&"web_search_options: option".to_owned()),
+            "{to} {losses:?}"
+        );
+    }
+}
+
+#[test]
 fn each_dropped_option_of_gemini_is_named() {
     let text = r#"{"model":"m","contents":[{"role":"user","parts":[{"text":"x"}]}],"generationConfig":{"temperature":1,"seed":3,"topK":4}}"#;
     let losses = [
