@@ -43,6 +43,6 @@ mod spec;
 pub use catalogue::Catalogue;
 pub use encoding::{Encoding, UnknownEncoding};
 pub use error::CatalogueError;
-pub use media::{Bounds, ImageRule, MediaRules};
+pub use media::{AutoDetail, Bounds, ImageRule, MediaRules, PatchLimit};
 pub use price::{Cost, Meter, Price, PriceTier, Prices, Usage};
-pub use spec::{CacheKind, CacheSupport, Capabilities, ModelSpec};
+pub use spec::{CacheKind, CacheSupport, Capabilities, ModelSpec, ToolPrompt};

@@ -29,6 +29,28 @@ pub struct Bounds {
     pub high: u32,
 }
 
+/// How large an image may be before it is scaled down.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PatchLimit {
+    /// The most squares.
+    pub patches: u32,
+    /// The longest side in pixels; absent if there is no limit but the squares.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub longest: Option<u32>,
+}
+
+/// What a model does when no detail is asked for.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum AutoDetail {
+    /// As with detail high.
+    #[default]
+    High,
+    /// As with detail original.
+    Original,
+}
+
 /// How the tokens of an image follow from its width and height in pixels.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
@@ -42,26 +64,27 @@ pub enum ImageRule {
         /// Tokens of each square.
         tile: u32,
     },
-    /// OpenAI: squares of `edge` pixels, scaled down to at most `patches` of them, times `thousandths / 1000`.
+    /// OpenAI and Anthropic: squares of `edge` pixels that cover the image, scaled down first to the limit, times
+    /// `thousandths / 1000`.
     Patches {
         /// Side of a square in pixels.
         edge: u32,
-        /// The most squares.
-        patches: u32,
-        /// The most squares with detail `original`, where the model has that.
+        /// The limit with detail high, and where detail makes no difference.
+        limit: PatchLimit,
+        /// The limit with detail low, where that is one of its own.
         #[serde(default, skip_serializing_if = "Option::is_none")]
-        original_patches: Option<u32>,
+        low: Option<PatchLimit>,
+        /// The limit with detail original, where the model has that.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        original: Option<PatchLimit>,
+        /// What stands for no detail: the limit, or the original's.
+        #[serde(default)]
+        auto: AutoDetail,
         /// Tokens of a thousand squares.
         thousandths: u32,
-    },
-    /// Anthropic: fit the longer side into `edge`, then width times height over `pixels_per_token`, at most `tokens`.
-    Area {
-        /// Pixels that make a token.
-        pixels_per_token: u32,
-        /// The longest side in pixels.
-        edge: u32,
-        /// The most tokens.
-        tokens: u32,
+        /// The most tokens around the squares: delimiters, and what the provider says about scaling.
+        #[serde(default)]
+        around: u32,
     },
     /// Gemini 2: `tokens` if both sides are at most `small`; else for each crop of a side between `crop_low` and
     /// `crop_high`, two thirds of the shorter side if possible.
@@ -74,6 +97,8 @@ pub enum ImageRule {
         crop_high: u32,
         /// Tokens of each crop.
         tokens: u32,
+        /// Tokens of an image with detail low.
+        low: u32,
     },
     /// Gemini 3: a number that only depends on the detail asked for; `high` if nothing is asked.
     Fixed {

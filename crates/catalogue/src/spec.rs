@@ -43,6 +43,9 @@ pub struct ModelSpec {
     /// How it counts media; absent if not known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub media: Option<MediaRules>,
+    /// The system prompt that the provider adds to requests with tools; absent if nothing is published.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tool_prompt: Option<ToolPrompt>,
     /// What it costs.
     #[serde(default)]
     pub prices: Prices,
@@ -71,12 +74,23 @@ impl ModelSpec {
             output_limit: None,
             encoding,
             media: None,
+            tool_prompt: None,
             prices: Prices::default(),
             capabilities: Capabilities::default(),
             cache: CacheSupport::default(),
             retires: None,
         }
     }
+}
+
+/// How long the system prompt is that a provider adds to requests with tools, in tokens.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ToolPrompt {
+    /// Where the model may do without tools.
+    pub optional: u32,
+    /// Where it must call one.
+    pub forced: u32,
 }
 
 /// What a model can do; `false` also stands for "not known".

@@ -5,7 +5,7 @@
 
 use std::str::FromStr;
 
-use contexture_catalogue::{ImageRule, MediaRules};
+use contexture_catalogue::{AutoDetail, ImageRule, MediaRules, PatchLimit};
 
 use super::dimensions::Dimensions;
 use crate::count::TokenCount;
@@ -56,25 +56,39 @@ pub fn image(rules: &MediaRules, size: Option<Dimensions>, detail: Detail) -> To
         ImageRule::Tiles { base, tile } => tiles(base.into(), tile.into(), size, detail),
         ImageRule::Patches {
             edge,
-            patches,
-            original_patches,
+            limit,
+            low,
+            original,
+            auto,
             thousandths,
+            around,
         } => {
-            let original = u64::from(original_patches.unwrap_or(patches));
-            let squares = squares(edge, patches.into(), original, size, detail);
-            squares.scaled(thousandths.into())
+            let whole = original.unwrap_or(limit);
+            let limit = match (detail, auto) {
+                (Detail::Low, _) => low.unwrap_or(limit),
+                (Detail::Original, _) | (Detail::Auto, AutoDetail::Original) => whole,
+                _ => limit,
+            };
+            let squares = squares(edge, limit, size);
+            let most = squares.scaled(thousandths.into());
+            // Providers change the factor more often than the squares.
+            let low = squares.low.min(most.low);
+            TokenCount::estimated(low, most.count, most.high.saturating_add(around.into()))
         }
-        ImageRule::Area {
-            pixels_per_token,
-            edge,
-            tokens,
-        } => area(pixels_per_token, edge, tokens.into(), size),
         ImageRule::Crops {
             small,
             crop_low,
             crop_high,
             tokens,
-        } => crops(small, (crop_low, crop_high), tokens.into(), size),
+            low,
+        } => match detail {
+            Detail::Low => TokenCount::estimated(low.into(), low.into(), low.into()),
+            Detail::Medium => TokenCount::estimated(low.into(), tokens.into(), tokens.into()),
+            _ => {
+                let crops = crops(small, (crop_low, crop_high), tokens.into(), size);
+                TokenCount::estimated(low.into(), crops.count, crops.high)
+            }
+        },
         ImageRule::Fixed {
             low,
             medium,
@@ -130,51 +144,19 @@ fn tiles(base: u64, tile: u64, size: Option<Dimensions>, detail: Detail) -> Toke
     TokenCount::estimated(low, of(count), of(high))
 }
 
-fn squares(
-    edge: u32,
-    most: u64,
-    original: u64,
-    size: Option<Dimensions>,
-    detail: Detail,
-) -> TokenCount {
-    // Low detail is an image of 512 by 512 pixels.
-    let small = u64::from(512u32.div_ceil(edge.max(1))).pow(2);
-    let (limit, bound) = match detail {
-        Detail::Low => (small.min(most), small.min(most)),
-        Detail::Auto => (most, original),
-        Detail::Medium | Detail::High => (most, most),
-        Detail::Original => (original, original),
-    };
-    match size {
-        None => TokenCount::estimated(1, limit.min(1024), bound),
-        Some(size) => {
-            let side = |pixels: u32| u64::from(pixels.div_ceil(edge.max(1)));
-            let all = side(size.width).saturating_mul(side(size.height));
-            // Scaling down keeps the shape, so a few squares less than the limit may be left.
-            let count = all.min(limit);
-            let low = if all > limit { limit * 4 / 5 } else { count };
-            let low = if detail == Detail::Auto {
-                low.min(small)
-            } else {
-                low
-            };
-            TokenCount::estimated(low, count, all.min(bound))
-        }
-    }
-}
-
-fn area(pixels_per_token: u32, edge: u32, most: u64, size: Option<Dimensions>) -> TokenCount {
+fn squares(edge: u32, limit: PatchLimit, size: Option<Dimensions>) -> TokenCount {
+    let most = u64::from(limit.patches);
     let Some(size) = size else {
-        return TokenCount::estimated(1, most, most);
+        return TokenCount::estimated(1, most.min(1_500), most);
     };
     let (width, height) = (f64::from(size.width), f64::from(size.height));
-    let scale = (f64::from(edge) / width.max(height)).min(1.0);
-    let pixels = width * scale * (height * scale);
-    let tokens = (pixels / f64::from(pixels_per_token.max(1))).ceil() as u64;
-    let count = tokens.clamp(1, most);
-    // The provider calls its formula approximate; sides are rounded up to whole patches.
-    let high = (tokens + tokens / 10 + 16).min(most);
-    TokenCount::estimated(count - count / 10, count, high)
+    let longest = limit.longest.map_or(f64::INFINITY, f64::from);
+    let scale = (longest / width.max(height)).min(1.0);
+    let side = |pixels: f64| (pixels * scale / f64::from(edge.max(1))).ceil().max(1.0) as u64;
+    let all = side(width).saturating_mul(side(height));
+    // Scaling down keeps the shape, so a few squares less than the limit may be left.
+    let low = if all > most { most * 9 / 10 } else { all };
+    TokenCount::estimated(low, all.min(most), all.min(most))
 }
 
 fn crops(small: u32, crop: (u32, u32), tokens: u64, size: Option<Dimensions>) -> TokenCount {

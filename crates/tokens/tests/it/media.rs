@@ -120,15 +120,24 @@ fn images_count_as_documented() {
         ("gpt-4o-mini", size(1024, 1024), Detail::High, 25_501),
         ("gpt-4.1-mini", size(1024, 1024), Detail::High, 1659),
         ("gpt-4.1-mini", size(4096, 4096), Detail::High, 2489),
-        ("gpt-5.4", size(4096, 4096), Detail::High, 2500),
-        ("gpt-5.4", size(4096, 4096), Detail::Original, 10_000),
-        ("claude-sonnet-4-5", size(1000, 1000), Detail::Auto, 1334),
-        ("claude-sonnet-4-5", size(200, 200), Detail::Auto, 54),
-        ("claude-sonnet-4-5", size(4000, 3000), Detail::Auto, 1600),
-        ("claude-opus-4-8", size(2000, 1500), Detail::Auto, 4000),
+        ("gpt-4.1-mini", size(4096, 4096), Detail::Low, 415),
+        ("gpt-5.4", size(1024, 1024), Detail::Auto, 1229),
+        ("gpt-5.4", size(1280, 720), Detail::High, 1104),
+        ("gpt-5.4", size(4096, 4096), Detail::Auto, 3000),
+        ("gpt-5.4", size(4096, 4096), Detail::Original, 12_000),
+        ("gpt-5.5", size(4096, 4096), Detail::Auto, 12_000),
+        ("gpt-6-astra", size(1280, 720), Detail::Auto, 1104),
+        ("gpt-6-astra", size(4032, 3024), Detail::Auto, 14_364),
+        ("claude-sonnet-4-5", size(1000, 1000), Detail::Low, 1296),
+        ("claude-sonnet-4-5", size(200, 200), Detail::Auto, 64),
+        ("claude-sonnet-4-5", size(4000, 3000), Detail::Auto, 1568),
+        ("claude-opus-4-8", size(1920, 1080), Detail::Auto, 2691),
+        ("claude-opus-4-8", size(2000, 1500), Detail::Auto, 3888),
+        ("claude-opus-4-8", size(3840, 2160), Detail::Auto, 4784),
         ("claude-opus-4-8", size(8000, 8000), Detail::Auto, 4784),
         ("gemini-2.5-pro", size(384, 384), Detail::Auto, 258),
         ("gemini-2.5-pro", size(960, 540), Detail::Auto, 1548),
+        ("gemini-2.5-pro", size(960, 540), Detail::Low, 64),
         ("gemini-3.1-pro-preview", size(5, 5), Detail::Auto, 1120),
         ("gemini-3.1-pro-preview", None, Detail::Low, 280),
     ] {
@@ -138,10 +147,31 @@ fn images_count_as_documented() {
     }
 }
 
+/// What the guides give for images that are scaled down, and what was measured where no guide gives a number.
+#[test]
+fn scaled_images_are_within_the_bounds() {
+    for (model, size, detail, documented) in [
+        ("gpt-4.1-mini", size(1800, 2400), Detail::High, 2353),
+        ("gpt-5.5", size(4032, 3024), Detail::Auto, 11_868),
+        ("gpt-5.5", size(3840, 2160), Detail::Auto, 9792),
+        ("gpt-6-astra", size(4032, 3024), Detail::High, 2942),
+        ("gpt-6-astra", size(3840, 2160), Detail::High, 2931),
+        ("claude-sonnet-4-5", size(1920, 1080), Detail::Auto, 1560),
+        ("claude-haiku-4-5", size(4032, 3024), Detail::Auto, 1596),
+        ("claude-opus-5", size(1080, 1920), Detail::Auto, 2691),
+    ] {
+        let tokens = image(rules(model), size, detail);
+        assert!(
+            tokens.low <= documented && documented <= tokens.high,
+            "{model} {size:?}: {tokens:?}, documented {documented}"
+        );
+    }
+}
+
 #[test]
 fn a_model_without_rules_gets_careful_ones() {
     let model = ModelSpec::new("ours", 8_000, Encoding::Other);
-    assert_eq!(image(rules_of(&model), None, Detail::Auto).high, 4784);
+    assert_eq!(image(rules_of(&model), None, Detail::Auto).high, 4834);
 }
 
 #[test]
@@ -191,8 +221,8 @@ fn files_count_by_what_they_are() {
     let mut compressed = b"%PDF-1.7 ".to_vec();
     compressed.resize(600_000, 7);
     let tokens = document(gemini, &compressed, counter);
-    assert_eq!((tokens.low, tokens.count), (258, 13 * 258));
-    assert_eq!(tokens.high, 401 * 1000);
+    assert_eq!((tokens.low, tokens.count), (64, 13 * 258));
+    assert_eq!(tokens.high, 401 * 3300);
     let text = "A plain text file.";
     assert_eq!(
         document(gemini, text.as_bytes(), counter),
