@@ -16,7 +16,7 @@ use contexture_store::{
 
 use crate::engine::Engine;
 use crate::error::EngineError;
-use crate::instructions::{Instructions, check_data, record_fragments};
+use crate::instructions::{Instructions, PREFIX, check_data, record_fragments};
 use crate::path::Path;
 
 /// One conversation, seen from one branch.
@@ -183,7 +183,7 @@ impl Conversation {
     /// carries; imported leading messages in any case.
     pub(crate) async fn instructions(&self, at: At) -> Result<Instructions, EngineError> {
         let request = StateRequest {
-            prefix: "path/instructions/".to_owned(),
+            prefix: PREFIX.to_owned(),
             ..StateRequest::all(at)
         };
         let state = self.store().state(self.owner(), self.id(), request).await?;

@@ -1,20 +1,17 @@
 //! A conversation as a session again, and as a transcript.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
 use contexture_ir::{Item, NodeId, Raw, Transcript};
 use contexture_sessions::{Session, SessionFormat, SessionHead, SessionNode, write};
-use contexture_store::{At, BlobId, Node, ReadRequest};
-use contexture_wire::Format;
+use contexture_store::{At, BlobId, ReadRequest};
 
 use crate::conversation::Conversation;
 use crate::engine::Engine;
 use crate::error::EngineError;
-use crate::import::{KEY, Origin, key_of};
-
-/// Nodes read at a time.
-const PAGE: u64 = 512;
+use crate::origin::{KEY, Origin, key_of};
+use crate::path::Path;
+use crate::state_node::is_state_node;
 
 impl Conversation {
     /// This branch as a transcript: what stands before the history, and the items.
@@ -62,12 +59,7 @@ impl Conversation {
         };
         let metadata = self.session_metadata(&origin).await?;
         let (tree, heads) = self.session_tree(&origin).await?;
-        let head = heads.first().and_then(|head| tree.get(head.node)).is_some();
-        let instructions = if head {
-            self.instructions(self.here()).await?.messages
-        } else {
-            Vec::new()
-        };
+        let instructions = self.instructions(self.here()).await?.messages;
         Ok(Session {
             format: origin.format.parse()?,
             source_id: origin.source,
@@ -107,13 +99,21 @@ impl Conversation {
         let here = self.branch();
         refs.sort_by_key(|branch| branch.name != here);
         let (mut tree, mut heads) = (Vec::new(), Vec::new());
-        let mut place: BTreeMap<NodeId, usize> = BTreeMap::new();
+        // What stands where; for a node that is only ours, what stands before it.
+        let mut places: BTreeMap<NodeId, Option<usize>> = BTreeMap::new();
         for branch in refs {
             let Some(head) = branch.head else { continue };
-            for (node, item) in self.unknown_before(head, &place).await? {
-                place.insert(node.id, tree.len());
+            let known = |id: &NodeId| places.contains_key(id);
+            let new = Path::load_new(self.store(), self.owner(), self.id(), head, known).await?;
+            for (node, item) in new {
+                let parent = node.parent.and_then(|parent| places.get(&parent).copied()?);
+                if is_state_node(&item) {
+                    places.insert(node.id, parent);
+                    continue;
+                }
+                places.insert(node.id, Some(tree.len()));
                 tree.push(SessionNode {
-                    parent: node.parent.and_then(|parent| place.get(&parent).copied()),
+                    parent,
                     item: Item::clone(&item),
                     message_id: node.message_id.as_ref().map(ToString::to_string),
                     created_at: Some(node.created_ms),
@@ -122,52 +122,13 @@ impl Conversation {
                     imported: imported.get(&node.id).copied(),
                 });
             }
-            if let Some(node) = place.get(&head) {
+            if let Some(node) = places.get(&head).copied().flatten() {
                 heads.push(SessionHead {
                     name: branch.name.to_string(),
-                    node: *node,
+                    node,
                 });
             }
         }
         Ok((tree, heads))
-    }
-
-    /// The end of the path to `head`, from behind the last node that is known: each node of a tree is
-    /// read about once, however many branches share it.
-    async fn unknown_before(
-        &self,
-        head: NodeId,
-        known: &BTreeMap<NodeId, usize>,
-    ) -> Result<Vec<(Arc<Node>, Arc<Item>)>, EngineError> {
-        let mut unknown = Vec::new();
-        let mut end = Some(head);
-        while let Some(node) = end {
-            let page = self.path(ReadRequest::last(At::Node(node), PAGE)).await?;
-            let pairs: Vec<_> = page.nodes.into_iter().zip(page.items).collect();
-            let kept = pairs
-                .iter()
-                .rposition(|(node, _)| known.contains_key(&node.id));
-            end = match (kept, pairs.first()) {
-                (None, Some((first, _))) => first.parent,
-                _ => None,
-            };
-            let skip = kept.map_or(0, |last| last + 1);
-            unknown.extend(pairs.into_iter().skip(skip).rev());
-        }
-        unknown.reverse();
-        Ok(unknown)
-    }
-}
-
-impl Origin {
-    /// A conversation of our own: it has no origin elsewhere.
-    fn none(source: &str) -> Self {
-        Self {
-            format: Format::Items.as_str().to_owned(),
-            source: source.to_owned(),
-            nodes: 0,
-            metadata: None,
-            blob: None,
-        }
     }
 }

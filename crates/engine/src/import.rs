@@ -1,8 +1,12 @@
 //! Sessions of other agents, kept as conversations.
 //!
 //! Everything that is stored derives its id from the session's own: importing the same session again
-//! stores nothing, importing a session that grew stores what is new. What a session holds besides
-//! items is kept beside the conversation, so that it can be exported as it came.
+//! stores nothing, importing a session that grew stores what is new. Where a conversation is named, a
+//! session of another id goes on from the longest path that says the same; where the two part, it goes
+//! on on a branch of its own. What a session holds besides items is kept beside the conversation, so
+//! that it can be exported as it came.
+//!
+//! Not here: what says the same, which is `known`.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -12,19 +16,18 @@ use contexture_ir::{
 };
 use contexture_sessions::{Session, SessionHead};
 use contexture_store::{
-    Activation, AppendAt, AppendRequest, BlobId, BranchLabel, ConversationUpdate,
+    Activation, AppendAt, AppendRequest, At, BlobId, BranchLabel, ConversationUpdate,
     Error as StoreError, Limits, Metadata, MetadataChange, NewBranch, NewConversation, NewItem,
-    NodeQuery, OnMoved, StatePatch,
+    NodeQuery, OnMoved, StateChange, StatePatch, StateRequest,
 };
 use contexture_wire::pairs;
-use serde::{Deserialize, Serialize};
 
 use crate::engine::Engine;
 use crate::error::EngineError;
-use crate::instructions::record_messages;
-
-/// The metadata entry that says where a conversation came from.
-pub(crate) const KEY: &str = "import";
+use crate::instructions::{Instructions, PREFIX, record_messages};
+use crate::known::{Known, Laid};
+use crate::origin::{KEY, Origin, key_of};
+use crate::state_node::state_node;
 
 /// Session metadata up to this many bytes stands in the conversation's own; more is a blob.
 const INLINE: usize = 8 << 10;
@@ -32,24 +35,13 @@ const INLINE: usize = 8 << 10;
 /// Half of an append's limits: room for what goes with the items.
 const SHARE: usize = 2;
 
-/// Where an imported conversation came from, as kept in its metadata.
-#[derive(Debug, Serialize, Deserialize)]
-pub(crate) struct Origin {
-    pub(crate) format: String,
-    pub(crate) source: String,
-    pub(crate) nodes: usize,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) metadata: Option<Raw>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) blob: Option<String>,
-}
-
 /// How to import.
 #[derive(Clone, Debug)]
 pub struct ImportOptions {
     /// Whose the conversation is; default `local`.
     pub owner: Owner,
-    /// Its id; default: made of the session's own.
+    /// Its id; default: made of the session's own. If it names a conversation that came from elsewhere,
+    /// the session goes on from what both say.
     pub conversation: Option<ConversationId>,
 }
 
@@ -75,14 +67,25 @@ pub struct Imported {
     pub new: usize,
     /// Branches of the session.
     pub branches: usize,
+    /// Where the session parted from what was stored; `None` if it did not.
+    pub parted: Option<Parted>,
+}
+
+/// A session that went another way than the conversation it continues.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Parted {
+    /// The branch it is on now, the active one.
+    pub branch: BranchName,
+    /// How many of its nodes are common to both.
+    pub shared: usize,
 }
 
 impl Engine {
     /// Keeps a session as a conversation.
     ///
     /// # Errors
-    /// [`EngineError::ConversationExists`] if the id is taken by a conversation that is not this
-    /// session, or the store's.
+    /// [`EngineError::ConversationExists`] if the id is taken by a conversation that does not begin
+    /// like this session, or the store's.
     pub async fn import(
         &self,
         session: &Session,
@@ -97,8 +100,15 @@ impl Engine {
             engine: self,
             session,
             owner: &options.owner,
+            named: options.conversation.is_some(),
             id,
+            key: key_of(&session.source_id),
             created_ms: first.unwrap_or_else(|| self.now_ms()),
+            existed: false,
+            laid: Vec::new(),
+            nodes: BTreeMap::new(),
+            branches: Vec::new(),
+            parted: None,
         };
         import.run().await
     }
@@ -110,52 +120,95 @@ struct Import<'a> {
     session: &'a Session,
     owner: &'a Owner,
     id: ConversationId,
+    /// Whether somebody said which conversation it is.
+    named: bool,
+    /// What the ids of new nodes derive from.
+    key: [u8; 16],
     /// The time of what the log gives none: that of the first node that has one, else now.
     created_ms: i64,
+    /// Whether the conversation was there before.
+    existed: bool,
+    /// If it came from elsewhere: for each head, what of its path is there.
+    laid: Vec<Laid>,
+    /// The nodes that are there under ids of their own; `None`: what stands before all nodes.
+    nodes: BTreeMap<usize, Option<NodeId>>,
+    /// The branches, the active one first.
+    branches: Vec<(BranchName, Option<NodeId>)>,
+    parted: Option<Parted>,
+}
+
+/// The part of a branch that is not stored.
+struct Chain<'a> {
+    order: usize,
+    /// What the session calls the branch.
+    name: &'a str,
+    /// How many nodes stand before.
+    shared: usize,
+    base: Option<NodeId>,
+    /// Whether an earlier import, or somebody else, stored the branch up to `base`.
+    continues: bool,
+    nodes: &'a [usize],
 }
 
 impl Import<'_> {
-    async fn run(self) -> Result<Imported, EngineError> {
-        let (blob, existed) = self.create().await?;
-        let key = key_of(&self.session.source_id);
+    async fn run(mut self) -> Result<Imported, EngineError> {
+        let blob = self.create().await?;
         let mut stored: BTreeSet<usize> = BTreeSet::new();
         let mut new = 0;
-        for (order, head) in self.session.heads.iter().enumerate() {
-            let path: Vec<usize> = self.session.path(head.node);
+        // A session that only has instructions is a branch without nodes.
+        let nothing = SessionHead {
+            name: String::new(),
+            node: usize::MAX,
+        };
+        let session = self.session;
+        let heads = if session.heads.is_empty() {
+            std::slice::from_ref(&nothing)
+        } else {
+            &session.heads
+        };
+        for (order, head) in heads.iter().enumerate() {
+            let path: Vec<usize> = session.path(head.node);
             let known = path
                 .iter()
                 .take_while(|index| stored.contains(index))
                 .count();
-            let earlier = if existed {
-                self.stored_before(&key, &path, known).await?
-            } else {
-                known
-            };
-            let (before, fresh) = path.split_at(earlier);
+            let (earlier, base) = self.stored_before(order, &path, known).await?;
+            let (_, fresh) = path.split_at(earlier.min(path.len()));
             stored.extend(&path);
-            if fresh.is_empty() {
-                continue;
-            }
-            let base = before.last().copied();
-            let continues = earlier > known;
             let chain = Chain {
                 order,
-                head,
-                base,
-                continues,
+                name: &head.name,
+                shared: earlier,
+                base: self.behind_state(base),
+                continues: self.existed && (earlier > known || order == 0),
                 nodes: fresh,
             };
+            let change = self.instructions(&chain).await?;
+            if fresh.is_empty() && change.is_none() {
+                continue;
+            }
             new += fresh.len();
-            let partners = self.partners(&path);
-            self.append(&key, &chain, &partners, blob.as_ref()).await?;
+            let items = self.items(&path, &chain)?;
+            self.append(&chain, items, change, blob.as_ref()).await?;
+        }
+        if let Some(bytes) = blob.filter(|_| session.tree.is_empty()) {
+            let store = self.engine.store();
+            store.put_blob(self.owner, &self.id, bytes).await?;
         }
         Ok(Imported {
             conversation: self.id,
-            title: self.session.title.clone(),
-            nodes: self.session.tree.len(),
+            title: session.title.clone(),
+            nodes: session.tree.len(),
             new,
-            branches: self.session.heads.len(),
+            branches: session.heads.len(),
+            parted: self.parted,
         })
+    }
+
+    /// A node of the session.
+    fn node(&self, index: usize) -> Option<NodeId> {
+        let elsewhere = self.nodes.get(&index).copied();
+        elsewhere.unwrap_or_else(|| Some(Engine::node_id(&self.key, index)))
     }
 
     /// The call that each output of a path answers. A call of the same id on another branch is
@@ -175,9 +228,9 @@ impl Import<'_> {
             .collect()
     }
 
-    /// Makes the conversation, or finds it made by an earlier import, and says which. Gives the
-    /// metadata's bytes if they are to be stored as a blob.
-    async fn create(&self) -> Result<(Option<Arc<[u8]>>, bool), EngineError> {
+    /// Makes the conversation, or finds it made. Gives the metadata's bytes if they are to be stored
+    /// as a blob.
+    async fn create(&mut self) -> Result<Option<Arc<[u8]>>, EngineError> {
         let metadata = &self.session.metadata;
         let bytes: Arc<[u8]> = metadata.get().as_bytes().into();
         let inline = bytes.len() <= INLINE;
@@ -193,164 +246,287 @@ impl Import<'_> {
             metadata: Metadata::from([(KEY.to_owned(), Raw::from_value(&origin)?)]),
             ..NewConversation::new(self.id.clone(), self.created_ms)
         };
-        let existed = match self
-            .engine
-            .store()
-            .create_conversation(self.owner, new)
-            .await
-        {
-            Ok(_) => false,
+        let store = self.engine.store();
+        match store.create_conversation(self.owner, new).await {
+            Ok(_) => self.branches.push((BranchName::main(), None)),
             Err(StoreError::AlreadyExists { .. }) => {
-                self.refresh(&origin).await?;
-                true
+                self.existed = true;
+                if !self.meet(origin).await? {
+                    return Ok(None);
+                }
             }
             Err(error) => return Err(error.into()),
-        };
-        Ok(((!inline).then_some(bytes), existed))
+        }
+        Ok((!inline).then_some(bytes))
     }
 
-    /// The conversation exists: it must come from this session. One that grew brings its newer
-    /// metadata.
-    async fn refresh(&self, origin: &Origin) -> Result<(), EngineError> {
-        let record = self
-            .engine
-            .store()
-            .conversation(self.owner, &self.id)
-            .await?;
-        let stored: Option<Origin> = record.metadata.get(KEY).and_then(|raw| raw.to().ok());
-        let exists = || EngineError::ConversationExists {
-            conversation: self.id.clone(),
-        };
-        let stored = stored
-            .filter(|stored| stored.source == origin.source)
-            .ok_or_else(exists)?;
-        if stored.nodes >= origin.nodes {
-            return Ok(());
+    /// The conversation exists: what of the session is there? Says whether the session's metadata is
+    /// the conversation's.
+    async fn meet(&mut self, mut origin: Origin) -> Result<bool, EngineError> {
+        let store = self.engine.store();
+        let record = store.conversation(self.owner, &self.id).await?;
+        let refs = store.refs(self.owner, &self.id).await?;
+        let mut branches: Vec<_> = refs.branches.iter().collect();
+        branches.sort_by_key(|branch| !branch.active);
+        let branches = branches.into_iter();
+        self.branches = branches
+            .map(|branch| (branch.name.clone(), branch.head))
+            .collect();
+        let earlier: Option<Origin> = record.metadata.get(KEY).and_then(|raw| raw.to().ok());
+        let same = |earlier: &Origin| earlier.source == origin.source;
+        if !earlier.as_ref().is_some_and(same) {
+            if !self.named {
+                return Err(self.exists());
+            }
+            let known = Known::load(store.as_ref(), self.owner, &self.id, &refs).await?;
+            self.lay(&known, earlier.is_some())?;
+            let Some(earlier) = earlier.as_ref().filter(|earlier| self.continues(earlier)) else {
+                return Ok(false);
+            };
+            // It is what was imported, grown: its ids and metadata go on.
+            self.key = key_of(&earlier.source);
+            origin.source.clone_from(&earlier.source);
         }
+        if earlier.is_some_and(|earlier| earlier.nodes < origin.nodes) {
+            self.refresh(&origin).await?;
+        }
+        Ok(true)
+    }
+
+    fn exists(&self) -> EngineError {
+        EngineError::ConversationExists {
+            conversation: self.id.clone(),
+        }
+    }
+
+    /// Finds the session's paths in a conversation that came from elsewhere.
+    fn lay(&mut self, known: &Known, imported: bool) -> Result<(), EngineError> {
+        for head in &self.session.heads {
+            let path = self.session.path(head.node);
+            let items = path
+                .iter()
+                .filter_map(|index| self.session.tree.get(*index));
+            let laid = known.lay(items.map(|node| &node.item));
+            self.nodes
+                .extend(path.into_iter().zip(laid.nodes.iter().copied()));
+            self.laid.push(laid);
+        }
+        let shared = self.laid.first().map_or(0, |laid| laid.shared);
+        if shared == 0 && (known.speaks() || !imported) {
+            return Err(self.exists());
+        }
+        Ok(())
+    }
+
+    /// Whether the session begins with every node of an earlier import, each in its place.
+    fn continues(&self, earlier: &Origin) -> bool {
+        let key = key_of(&earlier.source);
+        let mut nodes = self.nodes.iter();
+        earlier.format == self.session.format.as_str()
+            && nodes.len() >= earlier.nodes
+            && nodes.all(|(index, node)| *node == Some(Engine::node_id(&key, *index)))
+    }
+
+    /// The metadata of a session that grew.
+    async fn refresh(&self, origin: &Origin) -> Result<(), EngineError> {
+        let store = self.engine.store();
         if origin.blob.is_some() {
             let bytes = self.session.metadata.get().as_bytes().into();
-            self.engine
-                .store()
-                .put_blob(self.owner, &self.id, bytes)
-                .await?;
+            store.put_blob(self.owner, &self.id, bytes).await?;
         }
         let entry = (KEY.to_owned(), Some(Raw::from_value(origin)?));
         let update = ConversationUpdate {
             metadata: MetadataChange::Merge([entry].into()),
             ..ConversationUpdate::at(self.engine.now_ms())
         };
-        self.engine
-            .store()
+        store
             .update_conversation(self.owner, &self.id, update)
             .await?;
         Ok(())
     }
 
-    /// How many nodes of a path an earlier import has stored: they are its beginning. `known` are
-    /// known to be.
+    /// How many nodes of a path are stored, and the node its rest goes after. `known` are known to be.
     async fn stored_before(
         &self,
-        key: &[u8; 16],
-        chain: &[usize],
+        order: usize,
+        path: &[usize],
         known: usize,
-    ) -> Result<usize, EngineError> {
-        let (mut low, mut high) = (known, chain.len());
+    ) -> Result<(usize, Option<NodeId>), EngineError> {
+        let before = |count: usize| {
+            let last = count.checked_sub(1).and_then(|last| path.get(last));
+            last.and_then(|index| self.node(*index))
+        };
+        if let Some(laid) = self.laid.get(order) {
+            return Ok(if laid.nodes.len() > known || known == 0 {
+                (laid.nodes.len(), laid.base)
+            } else {
+                (known, before(known))
+            });
+        }
+        // What an earlier import stored of a path is its beginning.
+        let (mut low, mut high) = (known, if self.existed { path.len() } else { known });
         while low < high {
             let middle = low + (high - low) / 2;
-            let Some(index) = chain.get(middle) else {
+            let Some(index) = path.get(middle) else {
                 break;
             };
-            let query = NodeQuery::Id(Engine::node_id(key, *index));
+            let query = NodeQuery::Id(Engine::node_id(&self.key, *index));
             match self.engine.store().nodes(self.owner, &self.id, query).await {
                 Ok(_) => low = middle + 1,
                 Err(StoreError::NotFound { .. }) => high = middle,
                 Err(error) => return Err(error.into()),
             }
         }
-        Ok(low)
+        Ok((low, before(low)))
+    }
+
+    /// The node that carries changed instructions after `base`.
+    fn state_id(&self, base: Option<NodeId>) -> NodeId {
+        let base = base.as_ref().map_or(&[][..], |base| base.as_bytes());
+        NodeId::derive("state", &[&self.key, base])
+    }
+
+    /// `base`, or what an import put behind it that is no item.
+    fn behind_state(&self, mut base: Option<NodeId>) -> Option<NodeId> {
+        loop {
+            let state = Some(self.state_id(base));
+            if !self.branches.iter().any(|(_, head)| *head == state) {
+                return base;
+            }
+            base = state;
+        }
+    }
+
+    /// The change of what stands before the history, if there is one.
+    async fn instructions(&self, chain: &Chain<'_>) -> Result<Option<StateChange>, EngineError> {
+        let said = &self.session.instructions;
+        let begins = chain.base.is_none() && !chain.nodes.is_empty();
+        if said.is_empty() || !(begins || chain.order == 0) {
+            return Ok(None);
+        }
+        if let Some(base) = chain.base {
+            let request = StateRequest {
+                prefix: PREFIX.to_owned(),
+                ..StateRequest::all(At::Node(base))
+            };
+            let state = self
+                .engine
+                .store()
+                .state(self.owner, &self.id, request)
+                .await?;
+            if Instructions::read(&state)?.messages == *said {
+                return Ok(None);
+            }
+        }
+        // Where nothing else is new they are so at the end of a branch only: elsewhere the
+        // conversation has gone on.
+        let ends = self.branches.iter().any(|(_, head)| *head == chain.base);
+        if chain.nodes.is_empty() && !ends {
+            return Ok(None);
+        }
+        record_messages(said).map(Some)
+    }
+
+    fn items(&self, path: &[usize], chain: &Chain<'_>) -> Result<Vec<NewItem>, EngineError> {
+        if chain.nodes.is_empty() {
+            let id = self.state_id(chain.base);
+            return Ok(vec![state_node(id, self.created_ms)?]);
+        }
+        let partners = self.partners(path);
+        let nodes = chain.nodes.iter();
+        nodes.map(|index| self.item(*index, &partners)).collect()
     }
 
     /// Stores what is new of one branch, in as many appends as the limits ask for.
     async fn append(
-        &self,
-        key: &[u8; 16],
+        &mut self,
         chain: &Chain<'_>,
-        partners: &BTreeMap<usize, usize>,
+        items: Vec<NewItem>,
+        change: Option<StateChange>,
         blob: Option<&Arc<[u8]>>,
     ) -> Result<(), EngineError> {
-        let items: Vec<NewItem> = chain
-            .nodes
-            .iter()
-            .map(|index| self.item(key, *index, partners))
-            .collect::<Result<_, _>>()?;
-        let mut at = self.place(key, chain).await?;
+        let mut at = self.place(chain)?;
+        let mut change = change;
         let parts = split(items, self.engine.store().limits());
         for (number, part) in parts.into_iter().enumerate() {
-            let first = number == 0;
+            let opens = matches!(at, AppendAt::New(_));
             let mut request = AppendRequest::new(at, part, self.engine.now_ms());
             request.on_moved = OnMoved::Sibling;
-            if first && chain.base.is_none() && !self.session.instructions.is_empty() {
-                let change = record_messages(&self.session.instructions)?;
-                request.patch = StatePatch {
-                    changes: vec![change],
-                    from: 0,
-                };
-            }
+            request.patch = StatePatch {
+                changes: change.take().into_iter().collect(),
+                from: 0,
+            };
             request.blobs = blob
-                .filter(|_| first && chain.order == 0)
+                .filter(|_| number == 0 && chain.order == 0)
                 .cloned()
                 .into_iter()
                 .collect();
-            let appended = self
-                .engine
-                .store()
-                .append(self.owner, &self.id, request)
-                .await?;
+            let store = self.engine.store();
+            let appended = store.append(self.owner, &self.id, request).await?;
             // A branch whose name is gone was deleted by somebody: what follows finds its own.
-            at = match appended.branch {
-                Some(branch) => AppendAt::Head {
-                    branch,
-                    head: appended.head,
-                },
-                None => self.after(appended.head, chain)?,
+            let Some(branch) = appended.branch else {
+                at = self.open(appended.head, chain)?;
+                continue;
+            };
+            self.branches.retain(|(name, _)| *name != branch);
+            self.branches.push((branch.clone(), appended.head));
+            if (opens || appended.sibling) && self.existed && chain.order == 0 {
+                let branch = branch.clone();
+                let shared = chain.shared;
+                self.parted = Some(Parted { branch, shared });
+            }
+            at = AppendAt::Head {
+                branch,
+                head: appended.head,
             };
         }
         Ok(())
     }
 
-    /// Where the new part of a branch begins: the conversation's first on `main`, what continues an
-    /// earlier import on its branch, the others on branches of their own.
-    async fn place(&self, key: &[u8; 16], chain: &Chain<'_>) -> Result<AppendAt, EngineError> {
-        if chain.order == 0 && chain.base.is_none() {
-            return Ok(AppendAt::Tip {
-                branch: BranchName::main(),
-            });
+    /// Where the new part of a branch goes: on the branch that ends where it begins, else on one of
+    /// its own.
+    fn place(&self, chain: &Chain<'_>) -> Result<AppendAt, EngineError> {
+        let ends = |branch: &&(BranchName, Option<NodeId>)| branch.1 == chain.base;
+        let open = chain.order == 0 || chain.continues;
+        match self.branches.iter().find(ends).filter(|_| open) {
+            Some((branch, head)) => Ok(AppendAt::Head {
+                branch: branch.clone(),
+                head: *head,
+            }),
+            None => self.open(chain.base, chain),
         }
-        let base = chain.base.map(|index| Engine::node_id(key, index));
-        if chain.continues {
-            let refs = self.engine.store().refs(self.owner, &self.id).await?;
-            if let Some(branch) = refs.branches.into_iter().find(|branch| branch.head == base) {
-                return Ok(AppendAt::Head {
-                    branch: branch.name,
-                    head: base,
-                });
-            }
-        }
-        self.after(base, chain)
     }
 
-    fn after(&self, base: Option<NodeId>, chain: &Chain<'_>) -> Result<AppendAt, EngineError> {
-        let label = BranchLabel::After(branch_name(&chain.head.name)?);
+    /// A branch of its own: under the session's name for it, and `import-2`, … for what the session
+    /// has as its main one.
+    fn open(&self, base: Option<NodeId>, chain: &Chain<'_>) -> Result<AppendAt, EngineError> {
+        let taken = |name: &BranchName| self.branches.iter().any(|(known, _)| known == name);
+        let (label, activate) = if chain.order == 0 {
+            let mut number = 2;
+            let mut name = BranchName::new("import-2")?;
+            while taken(&name) {
+                number += 1;
+                name = BranchName::new(format!("import-{number}"))?;
+            }
+            (BranchLabel::Named(name), Activation::Activate)
+        } else {
+            let name = branch_name(chain.name)?;
+            let label = if taken(&name) {
+                BranchLabel::After(name)
+            } else {
+                BranchLabel::Named(name)
+            };
+            (label, Activation::Keep)
+        };
         Ok(AppendAt::New(NewBranch {
             base,
             label,
-            activate: Activation::Keep,
+            activate,
         }))
     }
 
     fn item(
         &self,
-        key: &[u8; 16],
         index: usize,
         partners: &BTreeMap<usize, usize>,
     ) -> Result<NewItem, EngineError> {
@@ -363,34 +539,19 @@ impl Import<'_> {
         let answers = call.filter(|_| matches!(node.item, Item::FunctionCallOutput(_)));
         let message_id = node.message_id.as_deref().map(MessageId::new).transpose()?;
         Ok(NewItem {
-            answers: answers.map(|call| Engine::node_id(key, call)),
+            answers: answers.and_then(|call| self.node(call)),
             message_id,
             origin: node.origin,
             audience: node.audience,
             meaning_hash: meaning_hash(&node.item),
             ..NewItem::new(
-                Engine::node_id(key, index),
+                Engine::node_id(&self.key, index),
                 &node.item,
                 node.item.to_json(),
                 node.created_at.unwrap_or(self.created_ms),
             )
         })
     }
-}
-
-/// The part of a branch that no earlier branch has stored.
-struct Chain<'a> {
-    order: usize,
-    head: &'a SessionHead,
-    base: Option<usize>,
-    /// Whether an earlier import stored the branch up to `base`.
-    continues: bool,
-    nodes: &'a [usize],
-}
-
-/// The key from which the ids of a session's nodes derive.
-pub(crate) fn key_of(source_id: &str) -> [u8; 16] {
-    *NodeId::derive("import", &[source_id.as_bytes()]).as_bytes()
 }
 
 /// Items in parts that each fit into one append.

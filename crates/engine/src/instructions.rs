@@ -9,6 +9,8 @@ use contexture_store::{State, StateChange, StateKey};
 
 use crate::error::EngineError;
 
+/// What the keys of the layer's state begin with.
+pub(crate) const PREFIX: &str = "path/instructions/";
 const FRAGMENTS: &str = "path/instructions/fragments";
 const MESSAGES: &str = "path/instructions/messages";
 const VERSION: u32 = 1;

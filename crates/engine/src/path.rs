@@ -19,6 +19,9 @@ pub(crate) struct Path {
 /// Nodes read at a time: while one page is parsed the store reads the next.
 const PAGE: usize = 2_048;
 
+/// Nodes read at a time from the end of a path.
+const TAIL: u64 = 512;
+
 impl Path {
     /// Reads and parses a part of a path.
     pub(crate) async fn load(
@@ -55,6 +58,33 @@ impl Path {
         }
         path.extend(page.nodes)?;
         Ok(path)
+    }
+
+    /// The end of the path to `head`, from behind the last node that is known: each node of a tree is
+    /// read about once, however many branches share it.
+    pub(crate) async fn load_new(
+        store: &dyn Store,
+        owner: &Owner,
+        id: &ConversationId,
+        head: NodeId,
+        known: impl Fn(&NodeId) -> bool,
+    ) -> Result<Vec<(Arc<Node>, Arc<Item>)>, EngineError> {
+        let mut new = Vec::new();
+        let mut end = Some(head);
+        while let Some(node) = end {
+            let request = ReadRequest::last(At::Node(node), TAIL);
+            let page = Self::load(store, owner, id, request).await?;
+            let pairs: Vec<_> = page.nodes.into_iter().zip(page.items).collect();
+            let kept = pairs.iter().rposition(|(node, _)| known(&node.id));
+            end = match (kept, pairs.first()) {
+                (None, Some((first, _))) => first.parent,
+                _ => None,
+            };
+            let skip = kept.map_or(0, |last| last + 1);
+            new.extend(pairs.into_iter().skip(skip).rev());
+        }
+        new.reverse();
+        Ok(new)
     }
 
     fn extend(&mut self, nodes: Vec<Arc<Node>>) -> Result<(), EngineError> {

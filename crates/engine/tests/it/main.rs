@@ -4,6 +4,7 @@
 
 mod calls;
 mod drafts;
+mod grown;
 mod imports;
 mod support;
 mod tree;
