@@ -263,7 +263,7 @@ impl From<EngineError> for Failure {
             }
             EngineError::ConversationExists { .. } => {
                 Self::new(Exit::Conflict, "already_exists", chain(&error))
-                    .hint("it has other contents; give the import another name with --conversation")
+                    .hint("it does not begin like this session; name another with --conversation")
             }
             EngineError::StoredItem { .. } | EngineError::StoredState { .. } => {
                 Self::new(Exit::Database, "damaged", chain(&error))

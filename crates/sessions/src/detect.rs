@@ -18,7 +18,7 @@ pub struct Detected {
     pub evidence: String,
 }
 
-/// How many lines of a log are looked at.
+/// How many lines of a log, or elements of an array, are looked at.
 const LINES: usize = 50;
 
 /// Tells the format of a log.
@@ -177,18 +177,22 @@ fn messages(elements: &[&RawValue]) -> Result<Detected, SessionError> {
             found: "an empty array".to_owned(),
         });
     };
+    // A bad run among others does not make it something else.
+    let is_run = |element: &&RawValue| {
+        Fields::parse(element.get()).is_ok_and(|fields| fields.get(&["traj"]).is_some())
+    };
+    if elements.iter().take(LINES).any(is_run) {
+        return Ok(found(
+            SessionFormat::TauBench,
+            "an array of objects with `traj`",
+        ));
+    }
     let Ok(fields) = Fields::parse(first.get()) else {
         return Err(SessionError::Unknown {
             found: format!("an array of {}", excerpt(first.get())),
         });
     };
     let has = |name: &str| fields.get(&[name]).is_some();
-    if has("traj") {
-        return Ok(found(
-            SessionFormat::TauBench,
-            "an array of objects with `traj`",
-        ));
-    }
     if has("parts") {
         return Ok(
             if elements.iter().any(|one| has_typed_parts(one.get())) || has("id") {

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use clap::Args;
 use contexture::Engine;
-use contexture::engine::{ImportOptions, Imported};
+use contexture::engine::{ImportOptions, Imported, Parted};
 use contexture::ir::ConversationId;
 use contexture::sessions::{ReadOptions, Session, read};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
@@ -33,7 +33,9 @@ const TITLE: usize = 60;
 
 /// Keep session files as conversations
 ///
-/// Importing a file again stores nothing twice; a session that grew gets what is new.
+/// Importing a file again stores nothing twice; a session that grew gets what is new. A log with an
+/// id of its own is known again by it; for others name the conversation: the file goes on from what
+/// both say, and where it says something else, on a new branch.
 #[derive(Debug, Args)]
 #[command(after_long_help = "\
 Examples:
@@ -228,6 +230,11 @@ fn report(harvest: &Harvest, globals: &Globals) -> Outcome<()> {
         say::styled(&table(harvest))?;
     }
     if !globals.json {
+        for (_, imported) in &harvest.imported {
+            if let Some(parted) = &imported.parted {
+                say::warning(&went_another_way(imported, parted));
+            }
+        }
         for failure in &harvest.failed {
             say::failure(failure, false);
         }
@@ -236,6 +243,22 @@ fn report(harvest: &Harvest, globals: &Globals) -> Outcome<()> {
         }
     }
     Ok(())
+}
+
+fn went_another_way(imported: &Imported, parted: &Parted) -> String {
+    let Parted { branch, shared } = parted;
+    let id = &imported.conversation;
+    let rest = imported.nodes.saturating_sub(*shared) as u64;
+    format!(
+        "{id} went another way after {}: the file's other {} on the new branch `{branch}`, now the \
+         active one; `contexture log {id}` shows both",
+        counted(*shared as u64, "item"),
+        if rest == 1 {
+            "one is".to_owned()
+        } else {
+            format!("{rest} are")
+        },
+    )
 }
 
 fn document(harvest: &Harvest) -> Value {
@@ -248,6 +271,9 @@ fn document(harvest: &Harvest) -> Value {
             "items": imported.nodes,
             "new": imported.new,
             "branches": imported.branches,
+            "parted": imported.parted.as_ref().map(|parted| json!({
+                "branch": parted.branch.as_str(), "after": parted.shared,
+            })),
         })
     });
     let failed = harvest.failed.iter().map(|failure| failure.to_json());
@@ -268,7 +294,7 @@ fn table(harvest: &Harvest) -> String {
     for (_, imported) in &harvest.imported {
         let count = match (imported.new, imported.nodes) {
             (0, nodes) => format!("{}, nothing new", counted(nodes as u64, "item")),
-            (new, nodes) if new < nodes => format!("{}, {new} new", counted(nodes as u64, "item")),
+            (new, nodes) if new < nodes => format!("added {new}, known {}", nodes - new),
             (_, nodes) => counted(nodes as u64, "item"),
         };
         let branches = match imported.branches {

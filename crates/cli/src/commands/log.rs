@@ -40,7 +40,7 @@ pub(crate) struct Arguments {
     /// Everything: long straight stretches are not shortened, and there is no limit
     #[arg(long, short)]
     all: bool,
-    /// At most so many messages
+    /// At most so many messages; the one where the active branch ends is always among them
     #[arg(
         long,
         short = 'n',
@@ -60,23 +60,16 @@ pub(crate) async fn run(arguments: &Arguments, globals: &Globals) -> Outcome {
     let tree = load(&chat).await?;
     let entries = Entries::of(&tree);
     let mut all = rows(&entries);
-    let mut hidden = 0;
     if !arguments.all {
         if !globals.json {
             all = shorten(all, &entries);
         }
-        (all, hidden) = first(all, arguments.limit);
+        all = first(&all, &entries, arguments.limit);
     }
     if globals.json {
-        say::json(&document(
-            &arguments.conversation,
-            &tree,
-            &entries,
-            &all,
-            hidden,
-        )?)?;
+        say::json(&document(&arguments.conversation, &tree, &entries, &all)?)?;
     } else {
-        say::styled(&drawing(&tree, &entries, &all, hidden)?)?;
+        say::styled(&drawing(&tree, &entries, &all)?)?;
     }
     Ok(Exit::Done)
 }
@@ -132,22 +125,23 @@ fn id_of(entry: &Entry, digits: usize) -> String {
     id.get(..digits).unwrap_or(&id).to_owned()
 }
 
-fn document(
-    conversation: &str,
-    tree: &Tree,
-    entries: &Entries,
-    rows: &[Row],
-    hidden: usize,
-) -> Outcome<Value> {
+fn document(conversation: &str, tree: &Tree, entries: &Entries, rows: &[Row]) -> Outcome<Value> {
     let counter = counter_for(Encoding::O200kBase);
     let head = |place: Option<usize>| {
         let entry = place.and_then(|place| entries.0.get(place));
         entry.and_then(Entry::head).map(|node| node.id.to_string())
     };
     let mut list = Vec::new();
+    let (mut hidden, mut hidden_heads) = (0, 0);
     for row in rows {
-        let Row::Entry { entry: place, .. } = row else {
-            continue;
+        let place = match row {
+            Row::Entry { entry, .. } => entry,
+            Row::Hidden { entries, heads } => {
+                hidden += entries;
+                hidden_heads += heads;
+                continue;
+            }
+            Row::Join { .. } | Row::Elided { .. } | Row::Gap => continue,
         };
         let Some(entry) = entries.0.get(*place) else {
             continue;
@@ -180,6 +174,7 @@ fn document(
         "branches": branches.collect::<Vec<_>>(),
         "entries": list,
         "hidden": hidden,
+        "hidden_heads": hidden_heads,
     }))
 }
 
@@ -201,7 +196,7 @@ enum Mark {
     Other,
 }
 
-fn drawing(tree: &Tree, entries: &Entries, rows: &[Row], hidden: usize) -> Outcome<String> {
+fn drawing(tree: &Tree, entries: &Entries, rows: &[Row]) -> Outcome<String> {
     let counter = counter_for(Encoding::O200kBase);
     let (digits, now) = (tree.id_digits(), now_ms());
     let mut lines = Vec::new();
@@ -216,6 +211,7 @@ fn drawing(tree: &Tree, entries: &Entries, rows: &[Row], hidden: usize) -> Outco
                 format!("{}⋮", "│ ".repeat(*lane)),
                 counted(*entries as u64, "message"),
             ),
+            Row::Hidden { entries, heads } => graph_line("⋮".to_owned(), beyond(*entries, *heads)),
             Row::Gap => graph_line(String::new(), String::new()),
         });
     }
@@ -229,15 +225,21 @@ fn drawing(tree: &Tree, entries: &Entries, rows: &[Row], hidden: usize) -> Outco
         let mark = if branch.active { "@" } else { "○" };
         let _ = writeln!(out, "{mark}  {}  (empty)", branch.name.as_str().green());
     }
-    if hidden > 0 {
-        let more = format!(
-            "{} more; --all shows them",
-            counted(hidden as u64, "message")
-        );
-        lines.push(graph_line("⋮".to_owned(), more));
-    }
     align(&lines, &mut out);
     Ok(out)
+}
+
+/// What is beyond the limit.
+fn beyond(entries: usize, heads: usize) -> String {
+    let mut text = format!("{} more", counted(entries as u64, "message"));
+    if heads > 0 {
+        let _ = write!(
+            text,
+            ", {} of them where a branch ends",
+            grouped(heads as u64)
+        );
+    }
+    text + "; --all shows them"
 }
 
 fn graph_line(graph: String, text: String) -> Line {

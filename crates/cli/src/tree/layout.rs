@@ -24,6 +24,8 @@ pub(crate) enum Row {
     Join { lane: usize },
     /// So many entries of the lane are not shown.
     Elided { lane: usize, entries: usize },
+    /// So many entries are beyond the limit; at so many of them branches end.
+    Hidden { entries: usize, heads: usize },
     /// Between two trees that share nothing.
     Gap,
 }
@@ -152,23 +154,57 @@ pub(crate) fn shorten(rows: Vec<Row>, entries: &Entries) -> Vec<Row> {
     out
 }
 
-/// The first `limit` entries, and how many were left out.
-pub(crate) fn first(rows: Vec<Row>, limit: usize) -> (Vec<Row>, usize) {
-    let mut left = limit;
-    let mut out = Vec::new();
-    let mut hidden = 0;
-    for row in rows {
-        let entries = match row {
-            Row::Entry { .. } => 1,
-            Row::Elided { entries, .. } => entries,
-            Row::Join { .. } | Row::Gap => 0,
-        };
-        if left == 0 {
-            hidden += entries;
-            continue;
-        }
-        left -= usize::from(matches!(row, Row::Entry { .. }));
-        out.push(row);
+/// The first `limit` entries, among them always the one where the active branch ends.
+pub(crate) fn first(rows: &[Row], entries: &Entries, limit: usize) -> Vec<Row> {
+    let active = |row: &Row| match row {
+        Row::Entry { entry, .. } => entries.0.get(*entry).is_some_and(|entry| entry.active),
+        _ => false,
+    };
+    let mut cut = nth_entry(rows, limit);
+    let place = rows.iter().position(active).filter(|place| *place >= cut);
+    if place.is_some() {
+        cut = nth_entry(rows, limit.saturating_sub(1));
     }
-    (out, hidden)
+    let (shown, rest) = rows.split_at(cut);
+    let mut out = shown.to_vec();
+    let (between, rest) = rest.split_at(place.map_or(0, |place| place - cut));
+    out.extend(hidden(between, entries));
+    if let (Some(_), Some((active, rest))) = (place, rest.split_first()) {
+        out.push(*active);
+        out.extend(hidden(rest, entries));
+    } else {
+        out.extend(hidden(rest, entries));
+    }
+    out
+}
+
+fn hidden(rows: &[Row], entries: &Entries) -> Option<Row> {
+    let (mut count, mut heads) = (0, 0);
+    for row in rows {
+        match row {
+            Row::Entry { entry, .. } => {
+                let entry = entries.0.get(*entry);
+                heads += usize::from(entry.is_some_and(|entry| !entry.branches.is_empty()));
+                count += 1;
+            }
+            Row::Elided { entries, .. } => count += entries,
+            Row::Hidden { .. } | Row::Join { .. } | Row::Gap => {}
+        }
+    }
+    (count > 0).then_some(Row::Hidden {
+        entries: count,
+        heads,
+    })
+}
+
+/// The place behind the first `count` entries and what joins them.
+fn nth_entry(rows: &[Row], count: usize) -> usize {
+    let mut left = count;
+    let over = |row: &Row| {
+        let is_entry = matches!(row, Row::Entry { .. });
+        let over = left == 0;
+        left -= usize::from(is_entry && !over);
+        over
+    };
+    rows.iter().position(over).unwrap_or(rows.len())
 }

@@ -132,6 +132,38 @@ fn long_stretches_are_shortened() {
 }
 
 #[test]
+fn the_active_end_is_always_drawn() {
+    let place = Place::new();
+    sample::long(&place, "long", 40);
+    let log = place.json("log long --json");
+    let old = log["entries"][35]["id"].as_str().unwrap();
+    // A branch that ends far back, and more went on behind it.
+    place.ok(&format!("rewind long {old}"));
+    let entry = |n: usize| {
+        let log = place.json(&format!("log long --json -n {n}"));
+        let entries = log["entries"].as_array().unwrap().clone();
+        let active = entries.iter().filter(|entry| entry["active"] == true);
+        assert_eq!((entries.len(), active.count()), (n, 1), "{log}");
+        (log["hidden"].clone(), log["hidden_heads"].clone())
+    };
+    assert_eq!(entry(3), (37.into(), 0.into()));
+    assert_eq!(entry(1), (39.into(), 1.into()));
+    let text = place.ok("log long -n 3");
+    let lines: Vec<&str> = text.lines().collect();
+    assert!(
+        lines[0].contains("main") && lines[3].starts_with("@  main-v2"),
+        "{text}"
+    );
+    assert_eq!(lines[2], "⋮  33 messages more; --all shows them", "{text}");
+    assert_eq!(lines[4], "⋮  4 messages more; --all shows them", "{text}");
+    let text = place.ok("log long -n 1");
+    assert!(
+        text.starts_with("⋮  35 messages more, 1 of them where a branch ends; --all shows them\n@"),
+        "{text}"
+    );
+}
+
+#[test]
 fn many_branches_stay_narrow() {
     let place = place();
     let first = id(&place, "Hi, my order #W8342 arrived broken");

@@ -83,6 +83,66 @@ fn a_name_of_its_own() {
 }
 
 #[test]
+fn a_file_that_grew_or_went_another_way() {
+    let place = Place::new();
+    let message = |role: &str, text: &str| serde_json::json!({"role": role, "content": text});
+    let mut messages = vec![message("user", "a"), message("assistant", "b")];
+    let import = |messages: &[Value]| {
+        place.write("chat.json", Value::from(messages).to_string());
+        place.run("import chat.json --conversation chat")
+    };
+    assert!(import(&messages).out.contains("2 items"));
+    messages.extend(["c", "d", "e"].map(|text| message("user", text)));
+    let grown = import(&messages);
+    assert!(grown.out.contains("added 3, known 2"), "{}", grown.out);
+    assert_eq!((grown.code, grown.err.as_str()), (0, ""));
+    messages.truncate(2);
+    messages.push(message("user", "other"));
+    let parted = import(&messages);
+    assert_eq!(parted.code, 0, "{}", parted.err);
+    for words in ["after 2 items", "`import-2`", "contexture log chat"] {
+        assert!(parted.err.contains(words), "{words}: {}", parted.err);
+    }
+    let report = place.json("import chat.json --conversation chat --json");
+    assert_eq!(report["imported"][0]["parted"], Value::Null);
+    messages.truncate(1);
+    messages.push(message("assistant", "x"));
+    place.write("chat.json", Value::from(messages.as_slice()).to_string());
+    let report = place.json("import chat.json --conversation chat --json");
+    assert_eq!(
+        report["imported"][0]["parted"],
+        serde_json::json!({"branch": "import-3", "after": 1})
+    );
+    let log = place.ok("log chat");
+    assert!(
+        log.contains("main") && log.contains("import-2") && log.starts_with("@      import-3"),
+        "{log}"
+    );
+}
+
+#[test]
+fn bad_runs_of_a_file_are_listed() {
+    let place = Place::new();
+    place.write(
+        "tau.json",
+        r#"[{"task_id":1},{"task_id":2,"traj":[{"role":"user","content":"a"}]}]"#,
+    );
+    let run = place.run("import tau.json --keep-going --json");
+    assert_eq!(run.code, 1, "{}", run.err);
+    let report = parsed(&run.out);
+    assert_eq!(report["imported"].as_array().unwrap().len(), 1);
+    let skipped = report["skipped"][0].as_str().unwrap();
+    assert!(
+        skipped.contains("record 1") && skipped.contains("no `traj`"),
+        "{skipped}"
+    );
+    place.write("none.json", r#"[{"traj":7}]"#);
+    let run = place.run("import none.json --keep-going");
+    assert_eq!(run.code, 1, "{}", run.err);
+    assert!(run.err.contains("session 1"), "{}", run.err);
+}
+
+#[test]
 fn many_sessions_of_one_file() {
     let place = Place::new();
     place.write("tau.json", tau_bench());
