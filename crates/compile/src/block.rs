@@ -7,7 +7,7 @@
 use std::ops::Range;
 
 use contexture_ir::Item;
-use contexture_wire::{Side, side};
+use contexture_wire::{Format, Side, side};
 
 /// What a block is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,12 +30,12 @@ impl Class {
     }
 
     /// The class an item asks for; `None` for what stands with whatever surrounds it.
-    fn of(item: &Item) -> Option<Self> {
+    fn of(item: &Item, target: Format) -> Option<Self> {
         match item {
             Item::FunctionCallOutput(_) => Some(Self::Outputs),
             // What the host answers a provider's own call with.
-            Item::Extension(_) if side(item) == Some(Side::User) => Some(Self::Outputs),
-            item => side(item).map(|side| match side {
+            Item::Extension(_) if side(item, target) == Some(Side::User) => Some(Self::Outputs),
+            item => side(item, target).map(|side| match side {
                 Side::User => Self::User,
                 Side::Model => Self::Model,
             }),
@@ -51,11 +51,11 @@ pub(crate) struct Block {
     pub(crate) items: Range<usize>,
 }
 
-/// Cuts items into blocks.
-pub(crate) fn blocks<'a>(items: impl IntoIterator<Item = &'a Item>) -> Vec<Block> {
+/// Cuts items into blocks for a target.
+pub(crate) fn blocks<'a>(items: impl IntoIterator<Item = &'a Item>, target: Format) -> Vec<Block> {
     let mut blocks: Vec<Block> = Vec::new();
     for (index, item) in items.into_iter().enumerate() {
-        let own = Class::of(item);
+        let own = Class::of(item, target);
         match blocks.last_mut() {
             Some(last) if own.is_none_or(|own| own == last.class) => last.items.end = index + 1,
             _ => blocks.push(Block {
@@ -105,7 +105,7 @@ mod tests {
     #[track_caller]
     fn check(script: &str, expected: &str) {
         let items = items(script);
-        let blocks = blocks(&items);
+        let blocks = blocks(&items, Format::OpenAiChat);
         let rounds = rounds(blocks.iter().map(|block| block.class));
         let letters: Vec<char> = script.chars().collect();
         let block = |at: &usize| -> String { letters[blocks[*at].items.clone()].iter().collect() };

@@ -37,7 +37,7 @@ pub(crate) struct Front {
 impl Front {
     /// Runs the passes that look at the path alone.
     pub(crate) fn build(path: &[PathItem], press: &Press<'_>, memo: &mut Memo) -> Self {
-        let (entries, hidden) = select(path, 0, press.dialect().format);
+        let (entries, hidden) = select(path, 0);
         let repaired = repair(entries, &rules(press));
         let sources = repaired.entries.iter().filter_map(|entry| entry.source);
         let mut front = Self {
@@ -76,7 +76,7 @@ impl Front {
         if !self.in_order || from == 0 {
             return None;
         }
-        let (entries, hidden) = select(path.get(resume..)?, resume, press.dialect().format);
+        let (entries, hidden) = select(path.get(resume..)?, resume);
         let rules = RepairRules {
             user_first: false,
             ..rules(press)

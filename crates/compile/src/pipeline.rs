@@ -133,10 +133,12 @@ fn back(
     };
     let report = report(&ledger, epoch, &payload, &pieces);
     // Placeholders alone are no request, however legal.
-    let beside = input
-        .contributions
-        .iter()
-        .any(|one| one.band != Band::System);
+    let beside = slots.iter().zip(&placed).any(|(slot, placed)| {
+        let bridge = bridges
+            .iter()
+            .any(|one| std::ptr::eq(one, slot.contribution));
+        !bridge && placed.pieces.iter().any(|piece| piece.elements() > 0)
+    });
     if report.totals.items == 0 && !beside {
         let format = request.dialect.format;
         return Err(Refusal::NothingToSay { format });

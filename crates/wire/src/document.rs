@@ -69,7 +69,7 @@ fn lower_request(dialect: &Dialect, kind: Kind, transcript: &Transcript) -> Lowe
     }
     let entries = entries(&transcript.items);
     let mut chunks = Vec::new();
-    for run in runs(&entries) {
+    for run in runs(&entries, dialect.format) {
         let chunk = lower_run(dialect, &run);
         losses.extend(chunk.losses.into_iter().map(|loss| rebase(loss, run.start)));
         chunks.push(chunk.json);

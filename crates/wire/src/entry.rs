@@ -6,6 +6,8 @@
 
 use contexture_ir::{Item, Role};
 
+use crate::compaction::in_models_turn;
+use crate::format::Format;
 use crate::pairing::OpenCalls;
 
 /// An item with what its neighbours say about it.
@@ -51,20 +53,22 @@ pub enum Side {
     Model,
 }
 
-/// The side an item is on; `None` for bookkeeping that stands with whatever surrounds it.
+/// The side an item is on for a target; `None` for bookkeeping that stands with whatever surrounds it.
+///
+/// A compaction is said to the model, except that Anthropic writes its own into the model's turn; where
+/// nobody is sent anything, in `Ui` and `Items`, it stands as it came.
 #[must_use]
-pub fn side(item: &Item) -> Option<Side> {
+pub fn side(item: &Item, target: Format) -> Option<Side> {
     match item {
         Item::Message(message) if message.role == Role::Assistant => Some(Side::Model),
         Item::Message(_) | Item::FunctionCallOutput(_) => Some(Side::User),
         Item::FunctionCall(_) | Item::Reasoning(_) => Some(Side::Model),
         Item::Compaction(compaction) => {
-            // Anthropic writes its compaction into an assistant message; every other stands as a
-            // message to the model.
-            let own = compaction
-                .format
-                .as_deref()
-                .is_some_and(|f| f.starts_with("anthropic"));
+            let told = matches!(
+                target,
+                Format::OpenAiChat | Format::OpenAiResponses | Format::Gemini
+            );
+            let own = !told && in_models_turn(compaction);
             Some(if own { Side::Model } else { Side::User })
         }
         Item::Extension(extension) => match extension.kind.as_str() {
@@ -77,9 +81,9 @@ pub fn side(item: &Item) -> Option<Side> {
 
 /// Whether calls behind the item belong to another step than those before it: the user's side speaks,
 /// or another UI message begins.
-pub(crate) fn ends_step(item: &Item) -> bool {
+pub(crate) fn ends_step(item: &Item, target: Format) -> bool {
     let message = matches!(item, Item::Extension(own) if own.kind == "ctx:message");
-    message || side(item) == Some(Side::User)
+    message || side(item, target) == Some(Side::User)
 }
 
 /// For every item the index of its partner: an output's call, a call's output.
@@ -93,7 +97,7 @@ pub fn pairs<'a>(items: impl IntoIterator<Item = &'a Item>) -> Vec<Option<usize>
     let mut length = 0;
     for (index, item) in items.into_iter().enumerate() {
         length = index + 1;
-        if ends_step(item) {
+        if ends_step(item, Format::Items) {
             open.end_step();
         }
         match item {
@@ -147,15 +151,15 @@ pub struct Run<'r, 'a> {
     pub entries: &'r [Entry<'a>],
 }
 
-/// Cuts entries into runs. Bookkeeping joins the run before it; at the very start it counts as the
+/// Cuts entries into runs for a target. Bookkeeping joins the run before it; at the very start it counts as the
 /// user's side.
 #[must_use]
-pub fn runs<'r, 'a>(entries: &'r [Entry<'a>]) -> Vec<Run<'r, 'a>> {
+pub fn runs<'r, 'a>(entries: &'r [Entry<'a>], target: Format) -> Vec<Run<'r, 'a>> {
     let mut runs: Vec<Run<'r, 'a>> = Vec::new();
     let mut start = 0;
     let mut current = None;
     for (index, entry) in entries.iter().enumerate() {
-        let own = side(entry.item);
+        let own = side(entry.item, target);
         if let (Some(own), Some(before)) = (own, current)
             && own != before
         {

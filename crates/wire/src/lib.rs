@@ -13,6 +13,7 @@
 mod anthropic;
 mod carry;
 mod chunk;
+mod compaction;
 mod document;
 mod entry;
 mod error;

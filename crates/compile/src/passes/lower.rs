@@ -109,10 +109,13 @@ impl<'a> Press<'a> {
     /// Lowers entries block by block.
     pub(crate) fn press(&self, entries: &[Entry], memo: &mut Memo) -> Vec<Piece> {
         let wired = wired(entries);
-        blocks(entries.iter().map(|entry| &*entry.item))
-            .into_iter()
-            .map(|block| self.piece(block, entries, &wired, memo))
-            .collect()
+        blocks(
+            entries.iter().map(|entry| &*entry.item),
+            self.dialect.format,
+        )
+        .into_iter()
+        .map(|block| self.piece(block, entries, &wired, memo))
+        .collect()
     }
 
     fn piece(

@@ -17,7 +17,6 @@ use crate::history::History;
 use crate::memo::Memo;
 use crate::passes::lower::{Piece, Press};
 use crate::passes::repair::repair;
-use crate::passes::select::adapt;
 use crate::refusal::Refusal;
 use crate::report::Repair;
 use crate::request::CompileRequest;
@@ -249,9 +248,8 @@ fn body<'a>(slot: &Slot<'a>, units: usize) -> Result<Body<'a>, Refusal> {
 fn pieces(items: &[Item], press: &Press<'_>, memo: &mut Memo) -> Placed {
     let format = press.dialect().format;
     let entries = items.iter().enumerate().map(|(at, item)| {
-        let item = adapt(item, format).unwrap_or_else(|| item.clone());
         let hash = ContentHash::of(item.to_json().as_bytes());
-        Entry::new(Arc::new(item), hash, at)
+        Entry::new(Arc::new(item.clone()), hash, at)
     });
     let rules = RepairRules {
         user_first: false,

@@ -10,6 +10,7 @@ use super::source;
 use super::words::{FAMILY, FORMAT, MESSAGE};
 use crate::carry::{START, hint, keep};
 use crate::entry::{Side, side};
+use crate::format::Format;
 use crate::json::Object;
 
 /// Reads the array of a request's messages.
@@ -174,7 +175,7 @@ impl Reader {
             id: None,
             raw,
         });
-        if self.role == Role::Assistant && side(&item) == Some(Side::Model) {
+        if self.role == Role::Assistant && side(&item, Format::Anthropic) == Some(Side::Model) {
             self.item(item);
         } else if let Item::Extension(Extension { kind, raw, .. }) = item {
             self.parts

@@ -12,7 +12,9 @@ use super::group::{Block, Group};
 use super::media;
 use super::words::{FORMAT, MESSAGE};
 use crate::carry::{START, hinted, tell_foreign};
-use crate::entry::{Entry, Run, Side};
+use crate::compaction::{in_models_turn, retold};
+use crate::entry::{Entry, Run, Side, side};
+use crate::format::Format;
 use crate::function_name::ANTHROPIC;
 use crate::json::{Object, array, as_object};
 use crate::loss::{LossKind, Losses};
@@ -39,7 +41,7 @@ pub(super) fn run(dialect: &Dialect, run: &Run<'_, '_>) -> Chunk {
 pub(super) fn answer<'a>(entries: impl Iterator<Item = Entry<'a>>) -> (String, Losses) {
     let mut writer = Writer::new(false, Use::Response);
     for (index, entry) in entries.enumerate() {
-        if crate::entry::side(entry.item) == Some(Side::User) {
+        if side(entry.item, Format::Anthropic) == Some(Side::User) {
             let why = "a response holds what the model said";
             writer
                 .losses
@@ -405,13 +407,9 @@ impl Writer {
     fn compaction(&mut self, item: &Compaction, path: &str) {
         tell_foreign(&item.extra, FORMAT, path, &mut self.losses);
         let wire = item.extra.wire(FORMAT);
-        let texts: Vec<&str> = item.summary.iter().filter_map(Part::as_text).collect();
-        let text = texts.join("\n");
-        let own = item
-            .format
-            .as_deref()
-            .is_some_and(|format| format.starts_with(FORMAT));
-        if own {
+        if in_models_turn(item) {
+            let texts: Vec<&str> = item.summary.iter().filter_map(Part::as_text).collect();
+            let text = texts.join("\n");
             let mut object = Object::new();
             object.string("type", "compaction");
             object.maybe(
@@ -425,12 +423,8 @@ impl Writer {
             self.group("assistant", &wire).rest.push(block);
             return;
         }
-        if item.encrypted_content.is_some() {
-            let why = "only its maker can read it";
-            self.losses
-                .push(format!("{path}.encrypted_content"), LossKind::Opaque, why);
-        }
-        let block = text_block(&TextPart::new(text), Use::Request, path, &mut self.losses);
+        let text = retold(item, path, &mut self.losses).map(TextPart::new);
+        let block = text.and_then(|text| text_block(&text, Use::Request, path, &mut self.losses));
         if let Some(block) = block {
             self.group("user", &wire).rest.push(block);
         }

@@ -12,7 +12,9 @@ use super::words::{CONTENT, FORMAT, MAKER};
 use super::{media, output};
 use crate::Chunk;
 use crate::carry::{START, hinted, tell_foreign};
-use crate::entry::{Entry, Run, Side};
+use crate::compaction::retold;
+use crate::entry::{Entry, Run, Side, side};
+use crate::format::Format;
 use crate::function_name::GEMINI;
 use crate::json::{Object, array, as_object};
 use crate::loss::{LossKind, Losses};
@@ -39,7 +41,7 @@ pub(super) fn run(run: &Run<'_, '_>, signed: Signing) -> Chunk {
 pub(super) fn answer<'a>(entries: impl Iterator<Item = Entry<'a>>) -> (Option<String>, Losses) {
     let mut writer = Writer::new(Side::Model, Use::Response);
     for (index, entry) in entries.enumerate() {
-        if crate::entry::side(entry.item) == Some(Side::User) {
+        if side(entry.item, Format::Gemini) == Some(Side::User) {
             let why = "a response holds what the model said";
             writer
                 .losses
@@ -421,14 +423,8 @@ impl Writer {
 
     fn compaction(&mut self, item: &Compaction, path: &str) {
         tell_foreign(&item.extra, FORMAT, path, &mut self.losses);
-        if item.encrypted_content.is_some() {
-            let why = "only its maker can read it";
-            self.losses
-                .push(format!("{path}.encrypted_content"), LossKind::Opaque, why);
-        }
-        let texts: Vec<&str> = item.summary.iter().filter_map(Part::as_text).collect();
-        let text = self.text(&TextPart::new(texts.join("\n")), path);
-        if text.is_some() {
+        if let Some(text) = retold(item, path, &mut self.losses) {
+            let text = self.text(&TextPart::new(text), path);
             self.group(&Extra::new()).rest.extend(text);
         }
     }

@@ -15,6 +15,7 @@ use super::step::{Call, Place, Step};
 use super::words::{FORMAT, NAME};
 use crate::carry::{START, hinted, tell_foreign};
 use crate::chunk::{Chunk, Dialect};
+use crate::compaction::retold;
 use crate::entry::{Entry, Run, Side};
 use crate::function_name::OPENAI;
 use crate::json::{Object, array};
@@ -226,22 +227,9 @@ impl<'a> Writer<'_, 'a> {
         self.flush();
         let path = format!("[{index}]");
         tell_foreign(&compaction.extra, NAME, &path, &mut self.losses);
-        if compaction.encrypted_content.is_some() {
-            self.losses.push(
-                &path,
-                LossKind::Opaque,
-                "a compaction only its maker can read",
-            );
-        }
-        let texts: Vec<&str> = compaction
-            .summary
-            .iter()
-            .filter_map(Part::as_text)
-            .collect();
-        let text = texts.join("\n");
-        if text.is_empty() {
+        let Some(text) = retold(compaction, &path, &mut self.losses) else {
             return;
-        }
+        };
         let mut object = Object::new();
         object.string("role", "user").string("content", &text);
         self.element(Side::User, object.finish());

@@ -240,7 +240,7 @@ fn write_output(transcript: &Transcript, losses: &mut Losses) -> Vec<String> {
         output.extend(match entry.item {
             Item::Extension(item) => write_extension(item, &path, losses),
             Item::Message(_) | Item::FunctionCallOutput(_)
-                if foreign && side(entry.item) == Some(Side::User) =>
+                if foreign && side(entry.item, FORMAT) == Some(Side::User) =>
             {
                 losses.push(path, LossKind::Item, "a response holds what the model said");
                 None

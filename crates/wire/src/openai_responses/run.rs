@@ -31,7 +31,7 @@ pub(super) fn lower(dialect: &Dialect, run: &Run<'_, '_>) -> Chunk {
         };
         let Some(json) = written else { continue };
         elements.push(json);
-        let side = side(entry.item).unwrap_or(run.side);
+        let side = side(entry.item, FORMAT).unwrap_or(run.side);
         chunk.facts.first.get_or_insert(side);
         chunk.facts.last = Some(side);
         chunk.facts.note(entry, FORMAT);

@@ -10,6 +10,7 @@ use super::read::id_prefix;
 use super::words::{NAME, Place};
 use crate::carry::hinted;
 use crate::chunk::Dialect;
+use crate::compaction::retold;
 use crate::function_name::OPENAI;
 use crate::json::{Object, array};
 use crate::loss::{LossKind, Losses};
@@ -425,13 +426,6 @@ fn write_compaction(
         object.carried(&own(&compaction.extra));
         return Some(object.finish());
     }
-    if compaction.encrypted_content.is_some() {
-        losses.push(
-            site.path,
-            LossKind::Opaque,
-            "a compaction only its maker can read",
-        );
-    }
     if site.place == Place::Output {
         losses.push(
             site.path,
@@ -440,11 +434,5 @@ fn write_compaction(
         );
         return None;
     }
-    let texts: Vec<&str> = compaction
-        .summary
-        .iter()
-        .filter_map(Part::as_text)
-        .collect();
-    let text = texts.join("\n");
-    (!text.is_empty()).then(|| short("user", &quote(&text)))
+    retold(compaction, site.path, losses).map(|text| short("user", &quote(&text)))
 }

@@ -51,7 +51,7 @@ impl Fates {
         let mut names: BTreeMap<Cow<'_, str>, &str> = BTreeMap::new();
         let mut calls = Vec::new();
         for (index, item) in items.iter().enumerate() {
-            if ends_step(item) {
+            if ends_step(item, rules.target) {
                 open.end_step();
             }
             match half(item, rules.target) {

@@ -27,6 +27,7 @@ mod silent;
 use contexture_ir::{Item, Message, Role};
 
 use crate::entry::{Side, side};
+use crate::format::Format;
 
 use silent::is_silent;
 
@@ -57,13 +58,13 @@ fn close_ends(
     issues: &mut Vec<Issue>,
 ) {
     let speaks = |item: &&RepairedItem<'_>| {
-        side(&item.item).is_some() && !is_silent(&item.item, rules.target)
+        side(&item.item, rules.target).is_some() && !is_silent(&item.item, rules.target)
     };
     if rules.user_first
         && !items
             .iter()
             .find(speaks)
-            .is_some_and(|item| opens(&item.item))
+            .is_some_and(|item| opens(&item.item, rules.target))
     {
         issues.push(Issue {
             kind: IssueKind::NoBeginning,
@@ -76,7 +77,10 @@ fn close_ends(
             RepairedItem::made_up(Message::text(Role::User, BEGINNING)),
         );
     }
-    let last = items.iter().rfind(speaks).and_then(|item| side(&item.item));
+    let last = items
+        .iter()
+        .rfind(speaks)
+        .and_then(|item| side(&item.item, rules.target));
     if rules.user_last && last == Some(Side::Model) {
         issues.push(Issue {
             kind: IssueKind::NoEnd,
@@ -88,10 +92,10 @@ fn close_ends(
 }
 
 /// Whether an item that says something is, for every target, a message of the user.
-fn opens(item: &Item) -> bool {
+fn opens(item: &Item, target: Format) -> bool {
     match item {
         Item::Message(message) => message.role == Role::User,
-        Item::Compaction(_) => side(item) == Some(Side::User),
+        Item::Compaction(_) => side(item, target) == Some(Side::User),
         _ => false,
     }
 }

@@ -92,8 +92,8 @@ impl<'a> Line<'_, 'a> {
         let Some(item) = self.items.get(index).copied() else {
             return;
         };
-        let replaced = self.fates.replaced.get(&index).map(side);
-        let own_side = replaced.unwrap_or_else(|| side(item));
+        let replaced = self.fates.replaced.get(&index);
+        let own_side = side(replaced.unwrap_or(item), self.target);
         if self.fates.is_dropped(index) {
             if own_side == Some(Side::Model) && !matches!(item, Item::Reasoning(_)) {
                 self.lead(false);
@@ -145,7 +145,7 @@ impl<'a> Line<'_, 'a> {
             && self
                 .items
                 .get(self.next)
-                .is_some_and(|item| side(item).is_none())
+                .is_some_and(|item| side(item, self.target).is_none())
         {
             self.emit(self.next, None);
         }

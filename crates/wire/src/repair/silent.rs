@@ -21,7 +21,7 @@ pub(super) fn is_silent(item: &Item, target: Format) -> bool {
         mid_system: true,
         ..Dialect::of(target)
     };
-    side(item).is_none_or(|side| {
+    side(item, target).is_none_or(|side| {
         let run = Run {
             side,
             start: 0,

@@ -204,6 +204,33 @@ fn citations_of_both_openai_formats_are_translated() {
 }
 
 #[test]
+fn a_compaction_of_the_models_own_turn_is_said_to_other_models() {
+    let text = r#"{"model":"m","max_tokens":9,"messages":[{"role":"user","content":"x"},
+        {"role":"assistant","content":[{"type":"compaction","content":"before","encrypted_content":"E"},{"type":"text","text":"a"}]}]}"#;
+    check_same(ANTHROPIC, text);
+    let losses = ["items[1].encrypted_content: opaque", "items[1]: role"];
+    for (to, place, said) in [
+        (
+            CHAT,
+            "/messages",
+            r#"[{"role":"user","content":"x"},{"role":"user","content":"before"},{"role":"assistant","content":"a"}]"#,
+        ),
+        (
+            RESPONSES,
+            "/input",
+            r#"[{"role":"user","content":"x"},{"role":"user","content":"before"},{"role":"assistant","content":"a"}]"#,
+        ),
+        (
+            GEMINI,
+            "/contents",
+            r#"[{"role":"user","parts":[{"text":"x"},{"text":"before"}]},{"role":"model","parts":[{"text":"a"}]}]"#,
+        ),
+    ] {
+        check(ANTHROPIC, to, text, &[(place, said)], &losses);
+    }
+}
+
+#[test]
 fn a_search_that_is_asked_for_by_an_empty_object_is_told_of() {
     let text =
         r#"{"model":"m","messages":[{"role":"user","content":"x"}],"web_search_options":{}}"#;

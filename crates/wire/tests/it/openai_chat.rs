@@ -327,7 +327,7 @@ fn items_lower_to_messages() {
             "items[0] opaque",
             "items[1] item",
             "items[3] item",
-            "items[4] opaque",
+            "items[4].encrypted_content opaque",
         ],
     );
     // What Chat cannot show leaves a sign, never an empty message.

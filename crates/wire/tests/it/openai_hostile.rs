@@ -94,7 +94,7 @@ fn item() -> impl Strategy<Value = Value> {
 /// No message is empty, and the facts of a chunk are true of its elements.
 fn check_chunks(dialect: &Dialect, items: &[Item]) -> Result<(), TestCaseError> {
     let entries = entries(items);
-    for run in runs(&entries) {
+    for run in runs(&entries, dialect.format) {
         let chunk = lower_run(dialect, &run);
         let elements: Vec<Value> = serde_json::from_str(&format!("[{}]", chunk.json)).unwrap();
         prop_assert_eq!(elements.len(), chunk.facts.elements);

@@ -291,7 +291,8 @@ fn items_lower_to_items() {
             {"role": "user", "content": "[Content that cannot be shown.]"}]),
         &[
             "items[0] opaque",
-            "items[2] opaque",
+            "items[2].encrypted_content opaque",
+            "items[2] role",
             "items[4].content[0] part",
         ],
     );

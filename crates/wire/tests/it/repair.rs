@@ -449,7 +449,7 @@ fn faults(repaired: &Repaired<'_>, rules: &RepairRules, format: Format) -> Vec<S
     let mut faults = Vec::new();
     let entries = repaired.entries();
     let mut ids = BTreeSet::new();
-    let runs = runs(&entries);
+    let runs = runs(&entries, format);
     for (at, run) in runs.iter().enumerate() {
         let calls: Vec<&str> = run
             .entries
@@ -466,7 +466,7 @@ fn faults(repaired: &Repaired<'_>, rules: &RepairRules, format: Format) -> Vec<S
             let speaking = run
                 .entries
                 .iter()
-                .filter(|e| contexture_wire::side(e.item).is_some());
+                .filter(|e| contexture_wire::side(e.item, format).is_some());
             speaking
                 .filter(|e| !matches!(e.item, Item::Extension(_)))
                 .take_while(|e| matches!(e.item, Item::FunctionCallOutput(_)))
@@ -487,7 +487,7 @@ fn faults(repaired: &Repaired<'_>, rules: &RepairRules, format: Format) -> Vec<S
                 let last = run
                     .entries
                     .iter()
-                    .rfind(|e| contexture_wire::side(e.item).is_some());
+                    .rfind(|e| contexture_wire::side(e.item, format).is_some());
                 if matches!(last.map(|e| e.item), Some(Item::Reasoning(_))) {
                     faults.push("ends with a thought".into());
                 }
@@ -565,7 +565,7 @@ fn refused(messages: &[serde_json::Value]) -> Option<String> {
 fn chat_messages(repaired: &Repaired<'_>) -> Vec<serde_json::Value> {
     let entries = repaired.entries();
     let dialect = Dialect::of(Format::OpenAiChat);
-    let chunks: Vec<String> = runs(&entries)
+    let chunks: Vec<String> = runs(&entries, Format::OpenAiChat)
         .iter()
         .map(|run| lower_run(&dialect, run).json)
         .filter(|json| !json.is_empty())
