@@ -19,6 +19,7 @@ mod meaning;
 mod origin;
 mod part;
 mod raw;
+mod redact;
 mod tool;
 mod transcript;
 mod ui_message;
@@ -47,6 +48,7 @@ pub use meaning::{MEANING_VERSION, meaning_hash};
 pub use origin::{Audience, Origin};
 pub use part::{ExtensionPart, FilePart, ImagePart, Part, TextPart};
 pub use raw::{Extra, Fields, Raw, quote};
+pub use redact::{REDACTED, redacted_json};
 pub use tool::{FunctionTool, ProviderTool, ToolChoice, ToolDefinition};
 pub use transcript::{
     FinishReason, ReasoningOptions, RequestOptions, ResponseFormat, ResponseInfo, Transcript,

@@ -328,6 +328,14 @@ pub(crate) fn change(
             event::record(conn, conv, at_ms, &EventKind::BranchActivated { branch })?;
             RefChanged::Branch(shown(&row, conv))
         }
+        RefChange::RenameBranch { from, to } => {
+            let mut row = get(conn, conv.no, &from)?;
+            row.name = label(conn, conv.no, &BranchLabel::Named(to.clone()))?;
+            conn.prepare_cached("UPDATE branches SET name = ? WHERE id = ?")?
+                .execute(params![to.as_str(), key(conv.no, row.no)])?;
+            event::record(conn, conv, at_ms, &EventKind::BranchRenamed { from, to })?;
+            RefChanged::Branch(shown(&row, conv))
+        }
         RefChange::DeleteBranch(branch) => {
             let row = get(conn, conv.no, &branch)?;
             if let Some(active) = name_of(conn, conv.no, conv.active_branch)? {

@@ -1,17 +1,18 @@
 //! Conversations as rows.
 
-use contexture_ir::{BranchName, ConversationId, Owner, Raw};
+use contexture_ir::{BranchName, ConversationId, Owner};
 use contexture_store::{
     Conversation, ConversationPage, ConversationUpdate, Cursor, Error, EventKind, Limits,
     ListConversations, Metadata, NewConversation, Thing, TitleChange, rules,
 };
-use rusqlite::{Connection, Row, ToSql, params};
+use rusqlite::{Connection, Row, params, params_from_iter};
 
 use crate::branch;
 use crate::conv::{Conv, take};
+use crate::deletion;
 use crate::event;
 use crate::fault::{Fault, corrupt};
-use crate::path::keys;
+use crate::filter::{Condition, parse_metadata, save_attributes};
 
 /// Conversation numbers are the upper half of a positive 64-bit key.
 const MAX_CONVERSATIONS: i64 = (1 << 31) - 1;
@@ -28,6 +29,7 @@ pub(crate) fn create(
     if taken {
         return Err(Error::already_exists(Thing::Conversation, &new.id).into());
     }
+    deletion::check_free(conn, owner, new.id.as_str())?;
     conn.prepare_cached(
         "INSERT INTO conversations (owner, id, resource, title, version, active_branch, nodes, \
          branches, next_seq, next_segment, next_branch, next_root, next_event, created_ms, \
@@ -77,48 +79,34 @@ pub(crate) fn get(
     }
 }
 
-/// Lists an owner's conversations, of one resource or all, from a cursor or from the first.
-pub(crate) fn list_sql(resource: bool, after: bool) -> String {
-    let resource = match resource {
-        true => "AND c.resource = :resource ",
-        false => "",
-    };
-    let after = match after {
-        true => "AND c.updated_ms <= :time AND (c.updated_ms < :time OR c.id > :after) ",
-        false => "",
-    };
+/// Reads the conversations of a condition, most recently updated first.
+pub(crate) fn list_sql(condition: &Condition) -> String {
     format!(
-        "{SELECT} WHERE c.owner = :owner {resource}{after}\
-         ORDER BY c.updated_ms DESC, c.id LIMIT :fetch"
+        "{SELECT} WHERE {} ORDER BY c.updated_ms DESC, c.id",
+        condition.sql
     )
 }
 
-/// The owner's records, most recently updated first.
+/// The owner's records, most recently updated first. Rows are read one after the other as far as
+/// the page reaches, so that a title's text can be compared here: SQLite knows no case but ASCII's.
 pub(crate) fn list(
     conn: &Connection,
     owner: &Owner,
     list: &ListConversations,
 ) -> Result<ConversationPage, Fault> {
     let limit = list.limit.unwrap_or(100);
-    // One more than asked for tells whether there is a next page.
-    let fetch = i64::try_from(limit).unwrap_or(i64::MAX).saturating_add(1);
-    let owner_text = owner.as_str();
-    let mut bound: Vec<(&str, &dyn ToSql)> = vec![(":owner", &owner_text), (":fetch", &fetch)];
-    if let Some(resource) = &list.resource {
-        bound.push((":resource", resource));
-    }
-    let after = list.after.as_ref();
-    let after = after.map(|at| (at.updated_ms, at.id.as_str()));
-    if let Some((updated_ms, id)) = &after {
-        bound.push((":time", updated_ms));
-        bound.push((":after", id));
-    }
-    let sql = list_sql(list.resource.is_some(), after.is_some());
-    let mut statement = conn.prepare_cached(&sql)?;
-    let mut rows = statement.query(bound.as_slice())?;
+    let condition = Condition::of(owner, list);
+    let mut statement = conn.prepare_cached(&list_sql(&condition))?;
+    let mut rows = statement.query(params_from_iter(&condition.bound))?;
     let mut conversations = Vec::new();
     let mut more = false;
     while let Some(row) = rows.next()? {
+        if let Some(text) = &list.title {
+            let title: Option<String> = row.get(1)?;
+            if !rules::title_contains(title.as_deref(), text) {
+                continue;
+            }
+        }
         if conversations.len() == limit {
             more = true;
             break;
@@ -189,6 +177,7 @@ pub(crate) fn update(
 }
 
 fn save_metadata(conn: &Connection, no: u32, metadata: &Metadata) -> Result<(), Fault> {
+    save_attributes(conn, no, metadata)?;
     if metadata.is_empty() {
         conn.prepare_cached("DELETE FROM metadata WHERE conversation_no = ?")?
             .execute([no])?;
@@ -198,48 +187,5 @@ fn save_metadata(conn: &Connection, no: u32, metadata: &Metadata) -> Result<(), 
         .map_err(|error| Error::invalid("metadata", error.to_string()))?;
     conn.prepare_cached("INSERT OR REPLACE INTO metadata VALUES (?, ?)")?
         .execute(params![no, json])?;
-    Ok(())
-}
-
-fn parse_metadata(json: Option<&[u8]>) -> Result<Metadata, String> {
-    let Some(json) = json else {
-        return Ok(Metadata::new());
-    };
-    let parsed: Result<std::collections::BTreeMap<String, Raw>, _> = serde_json::from_slice(json);
-    parsed.map_err(|error| error.to_string())
-}
-
-/// Deletes everything of a conversation.
-pub(crate) fn delete(conn: &Connection, owner: &Owner, id: &ConversationId) -> Result<(), Fault> {
-    let conv = Conv::load(conn, owner, id)?;
-    let (first, last) = keys(conv.no);
-    for table in [
-        "nodes",
-        "segments",
-        "branches",
-        "roots",
-        "events",
-        "responses",
-        "runs",
-        "streams",
-    ] {
-        let sql = format!("DELETE FROM {table} WHERE id BETWEEN ? AND ?");
-        conn.prepare_cached(&sql)?.execute([first, last])?;
-    }
-    for table in [
-        "metadata",
-        "checkpoints",
-        "state_values",
-        "blobs",
-        "stream_chunks",
-        "path_index",
-    ] {
-        let sql = format!("DELETE FROM {table} WHERE conversation_no = ?");
-        conn.prepare_cached(&sql)?.execute([conv.no])?;
-    }
-    conn.prepare_cached("DELETE FROM key_values WHERE owner = ? AND scope_kind = 2 AND scope = ?")?
-        .execute([owner.as_str(), id.as_str()])?;
-    conn.prepare_cached("DELETE FROM conversations WHERE no = ?")?
-        .execute([conv.no])?;
     Ok(())
 }

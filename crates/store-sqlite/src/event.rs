@@ -9,40 +9,66 @@ use crate::fault::Fault;
 use crate::path::{key, keys};
 
 /// A row's columns after its key and time.
-type Columns<'a> = (u8, Option<&'a str>, Option<&'a [u8; 16]>, Option<i64>);
+#[derive(Default)]
+struct Columns<'a> {
+    code: u8,
+    name: Option<&'a str>,
+    node: Option<&'a [u8; 16]>,
+    number: Option<i64>,
+    other: Option<&'a str>,
+}
 
 fn columns(kind: &EventKind) -> Columns<'_> {
     let number = |n: u64| Some(i64::try_from(n).unwrap_or(i64::MAX));
+    let plain = |code| Columns {
+        code,
+        ..Columns::default()
+    };
+    let named = |code, name| Columns {
+        name: Some(name),
+        ..plain(code)
+    };
     match kind {
-        EventKind::Created => (0, None, None, None),
-        EventKind::Updated => (1, None, None, None),
+        EventKind::Created => plain(0),
+        EventKind::Updated => plain(1),
         EventKind::Appended {
             branch,
             head,
             count,
-        } => (
-            2,
-            Some(branch.as_str()),
-            Some(head.as_bytes()),
-            number(*count),
-        ),
-        EventKind::BranchCreated { branch, base } => (
-            3,
-            Some(branch.as_str()),
-            base.as_ref().map(NodeId::as_bytes),
-            None,
-        ),
-        EventKind::BranchActivated { branch } => (4, Some(branch.as_str()), None, None),
-        EventKind::BranchDeleted { branch } => (5, Some(branch.as_str()), None, None),
-        EventKind::BranchClaimed { branch, fence } => {
-            (6, Some(branch.as_str()), None, number(fence.0))
-        }
-        EventKind::CheckpointSet { checkpoint, node } => {
-            (7, Some(checkpoint.as_str()), Some(node.as_bytes()), None)
-        }
-        EventKind::CheckpointDeleted { checkpoint } => (8, Some(checkpoint.as_str()), None, None),
+        } => Columns {
+            node: Some(head.as_bytes()),
+            number: number(*count),
+            ..named(2, branch.as_str())
+        },
+        EventKind::BranchCreated { branch, base } => Columns {
+            node: base.as_ref().map(NodeId::as_bytes),
+            ..named(3, branch.as_str())
+        },
+        EventKind::BranchActivated { branch } => named(4, branch.as_str()),
+        EventKind::BranchDeleted { branch } => named(5, branch.as_str()),
+        EventKind::BranchClaimed { branch, fence } => Columns {
+            number: number(fence.0),
+            ..named(6, branch.as_str())
+        },
+        EventKind::CheckpointSet { checkpoint, node } => Columns {
+            node: Some(node.as_bytes()),
+            ..named(7, checkpoint.as_str())
+        },
+        EventKind::CheckpointDeleted { checkpoint } => named(8, checkpoint.as_str()),
+        EventKind::BranchRenamed { from, to } => Columns {
+            other: Some(to.as_str()),
+            ..named(9, from.as_str())
+        },
+        EventKind::NodeRedacted { node } => Columns {
+            node: Some(node.as_bytes()),
+            ..plain(10)
+        },
+        EventKind::BytesRedacted { count } => Columns {
+            number: number(*count),
+            ..plain(11)
+        },
         // The enum may grow; a kind this backend does not know is recorded as an update.
-        _ => (1, None, None, None),
+        _ => plain(1),
     }
 }
 
@@ -52,6 +78,7 @@ fn kind(row: &Row<'_>) -> rusqlite::Result<Option<EventKind>> {
     let node = row.get::<_, Option<[u8; 16]>>(4)?.map(NodeId::from_bytes);
     let number: Option<i64> = row.get(5)?;
     let number = number.and_then(|n| u64::try_from(n).ok()).unwrap_or(0);
+    let other: Option<String> = row.get(6)?;
     let branch = || BranchName::new(&name).ok();
     let checkpoint = || CheckpointName::new(&name).ok();
     let read = || {
@@ -80,6 +107,12 @@ fn kind(row: &Row<'_>) -> rusqlite::Result<Option<EventKind>> {
             8 => EventKind::CheckpointDeleted {
                 checkpoint: checkpoint()?,
             },
+            9 => EventKind::BranchRenamed {
+                from: branch()?,
+                to: BranchName::new(other.as_deref()?).ok()?,
+            },
+            10 => EventKind::NodeRedacted { node: node? },
+            11 => EventKind::BytesRedacted { count: number },
             _ => return None,
         })
     };
@@ -93,15 +126,16 @@ pub(crate) fn record(
     at_ms: i64,
     kind: &EventKind,
 ) -> Result<(), Fault> {
-    let (code, name, node, number) = columns(kind);
-    conn.prepare_cached("INSERT INTO events VALUES (?, ?, ?, ?, ?, ?)")?
+    let columns = columns(kind);
+    conn.prepare_cached("INSERT INTO events VALUES (?, ?, ?, ?, ?, ?, ?)")?
         .execute(params![
             key(conv.no, conv.next_event),
             at_ms,
-            code,
-            name,
-            node,
-            number
+            columns.code,
+            columns.name,
+            columns.node,
+            columns.number,
+            columns.other
         ])?;
     conv.next_event = conv.next_event.saturating_add(1);
     conv.updated_ms = at_ms;
@@ -118,7 +152,7 @@ pub(crate) fn since(
     let after = u32::try_from(after).unwrap_or(u32::MAX);
     let limit = i64::try_from(limit).unwrap_or(i64::MAX);
     let mut statement = conn.prepare_cached(
-        "SELECT id, at_ms, kind, name, node, number FROM events \
+        "SELECT id, at_ms, kind, name, node, number, other FROM events \
          WHERE id > ? AND id <= ? ORDER BY id LIMIT ?",
     )?;
     let mut rows = statement.query(params![key(conv.no, after), keys(conv.no).1, limit])?;

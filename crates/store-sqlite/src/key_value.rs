@@ -1,12 +1,21 @@
 //! Values outside the tree as rows.
 
-use contexture_ir::Owner;
-use contexture_store::{Entry, KeyScope, PutEntry, rules};
+use contexture_ir::{ConversationId, Owner};
+use contexture_store::{Entry, EntryCursor, EntryPage, KeyScope, ListEntries, PutEntry, rules};
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
 use crate::blob::check;
 use crate::conv::Conv;
 use crate::fault::{Fault, corrupt};
+
+/// A scope's columns.
+fn place(scope: &KeyScope) -> (u8, &str) {
+    match scope {
+        KeyScope::Owner => (0, ""),
+        KeyScope::Resource(resource) => (1, resource),
+        KeyScope::Conversation(id) => (2, id.as_str()),
+    }
+}
 
 /// A scope's columns; a conversation must exist.
 fn columns<'a>(
@@ -14,14 +23,10 @@ fn columns<'a>(
     owner: &Owner,
     scope: &'a KeyScope,
 ) -> Result<(u8, &'a str), Fault> {
-    Ok(match scope {
-        KeyScope::Owner => (0, ""),
-        KeyScope::Resource(resource) => (1, resource),
-        KeyScope::Conversation(id) => {
-            Conv::load(conn, owner, id)?;
-            (2, id.as_str())
-        }
-    })
+    if let KeyScope::Conversation(id) = scope {
+        Conv::load(conn, owner, id)?;
+    }
+    Ok(place(scope))
 }
 
 const SELECT: &str = "SELECT key, version, at_ms, value_check, value FROM key_values \
@@ -63,25 +68,73 @@ pub(crate) fn get(
     }
 }
 
-/// All values whose key begins with `prefix`, by key.
+/// Lists an owner's values from a cursor on, or the values of one scope. What belongs to a
+/// conversation that is being deleted is gone.
+pub(crate) const LIST_ALL: &str = "SELECT key, version, at_ms, value_check, value, scope_kind, scope \
+     FROM key_values AS e \
+     WHERE owner = ?1 AND (scope_kind, scope, key) >= (?2, ?3, ?4) AND value IS NOT NULL \
+     AND (scope_kind <> 2 OR EXISTS \
+     (SELECT 1 FROM conversations c WHERE c.owner = e.owner AND c.id = e.scope)) \
+     ORDER BY scope_kind, scope, key";
+
+/// Values by scope and then by key.
 pub(crate) fn list(
     conn: &Connection,
     owner: &Owner,
-    scope: &KeyScope,
-    prefix: &str,
-) -> Result<Vec<Entry>, Fault> {
-    let (kind, scope) = columns(conn, owner, scope)?;
-    let sql = format!("{SELECT} AND key >= ? ORDER BY key");
-    let mut statement = conn.prepare_cached(&sql)?;
-    let mut rows = statement.query(params![owner.as_str(), kind, scope, prefix])?;
-    let mut found = Vec::new();
+    list: &ListEntries,
+) -> Result<EntryPage, Fault> {
+    let only = list.scope.as_ref();
+    let only = only.map(|scope| columns(conn, owner, scope)).transpose()?;
+    // The cursor's conversation need not exist any more: the cursor is only a place in the order.
+    let cursor = list
+        .after
+        .as_ref()
+        .map(|at| (place(&at.scope), at.key.as_str()));
+    let ((kind, scope), key) = [only.map(|only| (only, list.prefix.as_str())), cursor]
+        .into_iter()
+        .flatten()
+        .max()
+        .unwrap_or(((0, ""), ""));
+    let limit = list.limit.unwrap_or(ListEntries::DEFAULT_LIMIT);
+    let mut statement = conn.prepare_cached(LIST_ALL)?;
+    let mut rows = statement.query(params![owner.as_str(), kind, scope, key])?;
+    let mut page = EntryPage::default();
     while let Some(row) = rows.next()? {
-        if !row.get::<_, String>(0)?.starts_with(prefix) {
+        let at: (u8, String) = (row.get(5)?, row.get(6)?);
+        let at_key: String = row.get(0)?;
+        if only.is_some_and(|only| only != (at.0, at.1.as_str())) {
             break;
         }
-        found.extend(read(row)?);
+        let passed = cursor.is_some_and(|cursor| cursor == ((at.0, at.1.as_str()), &*at_key));
+        if passed || !at_key.starts_with(&list.prefix) {
+            if only.is_some() && !passed {
+                break;
+            }
+            continue;
+        }
+        if page.entries.len() == limit {
+            page.next = page.entries.last().map(|(scope, entry)| EntryCursor {
+                scope: scope.clone(),
+                key: entry.key.clone(),
+            });
+            break;
+        }
+        if let Some(entry) = read(row)? {
+            page.entries.push((scope_of(at)?, entry));
+        }
     }
-    Ok(found)
+    Ok(page)
+}
+
+fn scope_of((kind, scope): (u8, String)) -> Result<KeyScope, Fault> {
+    Ok(match kind {
+        0 => KeyScope::Owner,
+        1 => KeyScope::Resource(scope),
+        _ => {
+            let id = ConversationId::new(&scope).map_err(|error| corrupt(error.to_string()))?;
+            KeyScope::Conversation(id)
+        }
+    })
 }
 
 /// Writes or deletes a value; gives its new version.

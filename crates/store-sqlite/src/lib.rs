@@ -14,8 +14,10 @@ mod branch;
 mod connection;
 mod conv;
 mod conversation;
+mod deletion;
 mod event;
 mod fault;
+mod filter;
 mod key_value;
 mod migrate;
 mod node_row;
@@ -24,6 +26,7 @@ mod path;
 #[cfg(test)]
 mod plans;
 mod readers;
+mod redact;
 mod state;
 mod store;
 mod writer;

@@ -8,18 +8,35 @@
 use std::path::Path;
 
 use contexture_store::{Error, StorageFault};
-use rusqlite::{Connection, TransactionBehavior};
+use rusqlite::fallible_iterator::FallibleIterator as _;
+use rusqlite::{Batch, Connection, TransactionBehavior};
 
-use crate::fault::from_sqlite;
+use crate::fault::{Fault, from_sqlite};
+use crate::filter::fill_attributes;
 
 /// The newest format this version knows.
-pub const FORMAT: u32 = 1;
+pub const FORMAT: u32 = 2;
 
 /// "CTXR".
 const APPLICATION_ID: i32 = 0x4354_5852;
 
+/// One step: statements, then what SQL cannot say.
+struct Migration {
+    sql: &'static str,
+    fill: fn(&Connection) -> Result<(), Fault>,
+}
+
 /// Migration n leads from format n to format n + 1.
-const MIGRATIONS: [&str; FORMAT as usize] = [include_str!("../migrations/0001_begin.sql")];
+const MIGRATIONS: [Migration; FORMAT as usize] = [
+    Migration {
+        sql: include_str!("../migrations/0001_begin.sql"),
+        fill: |_| Ok(()),
+    },
+    Migration {
+        sql: include_str!("../migrations/0002_contract.sql"),
+        fill: fill_attributes,
+    },
+];
 
 /// What a file says of itself.
 struct Stamp {
@@ -30,6 +47,15 @@ struct Stamp {
 
 /// Brings the database to the newest format, or says why that cannot be.
 pub(crate) fn migrate(conn: &mut Connection, path: &Path) -> Result<(), Error> {
+    migrate_watched(conn, path, &mut |_| ())
+}
+
+/// As [`migrate`]; `after` each statement is called.
+fn migrate_watched(
+    conn: &mut Connection,
+    path: &Path,
+    after: &mut dyn FnMut(&Connection),
+) -> Result<(), Error> {
     let sql = |error| from_sqlite(error, path);
     {
         // In one transaction, or another process could migrate between two of the questions.
@@ -48,12 +74,19 @@ pub(crate) fn migrate(conn: &mut Connection, path: &Path) -> Result<(), Error> {
     }
     let done = usize::try_from(stamp.format).unwrap_or(usize::MAX);
     for migration in MIGRATIONS.iter().skip(done) {
-        tx.execute_batch(migration).map_err(sql)?;
+        let mut statements = Batch::new(&tx, migration.sql);
+        while let Some(mut statement) = statements.next().map_err(sql)? {
+            statement.execute([]).map_err(sql)?;
+            after(&tx);
+        }
+        (migration.fill)(&tx).map_err(|fault| fault.into_error(path))?;
+        after(&tx);
     }
     tx.pragma_update(None, "application_id", APPLICATION_ID)
         .map_err(sql)?;
     tx.pragma_update(None, "user_version", FORMAT)
         .map_err(sql)?;
+    after(&tx);
     tx.commit().map_err(sql)
 }
 

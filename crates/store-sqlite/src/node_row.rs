@@ -7,11 +7,11 @@ use contexture_store::rules::{self, Counters, Stored};
 use contexture_store::{
     Error, Fence, NewItem, Node, NodeKind, NodeQuery, Page, ReadRequest, Thing,
 };
-use rusqlite::{Connection, OptionalExtension, Row, params};
+use rusqlite::{Connection, OptionalExtension, Row, ToSql, params};
 
 use crate::conv::Conv;
 use crate::fault::Fault;
-use crate::path::{Position, Stretch, Tip, key, stretches};
+use crate::path::{Position, Stretch, Tip, key, keys, stretches};
 
 /// The version of the items' shape, and the codec of their bytes: as they are.
 const ITEM_VERSION: u8 = 1;
@@ -19,7 +19,7 @@ const CODEC_PLAIN: u8 = 0;
 
 const COLUMNS: &str = "id, segment, depth, messages, turns, compacted, kind, origin, audience, \
      created_ms, codec, step, node_id, content_hash, meaning_hash, answers, copied_from, run, \
-     response, message_id, item";
+     response, message_id, item, redacted_ms";
 
 /// Reads the node of an id.
 pub(crate) fn by_id_sql() -> String {
@@ -29,6 +29,17 @@ pub(crate) fn by_id_sql() -> String {
 /// Reads the nodes of a message.
 pub(crate) fn by_message_sql() -> String {
     format!("SELECT {COLUMNS} FROM nodes WHERE id >> 32 = ? AND message_id = ?")
+}
+
+/// Reads the copies of a node.
+pub(crate) fn copies_sql() -> String {
+    format!("SELECT {COLUMNS} FROM nodes WHERE id >> 32 = ? AND copied_from = ?")
+}
+
+/// Reads the nodes of a kind; the code is no parameter, so that compactions have an index.
+pub(crate) fn of_kind_sql(kind: NodeKind) -> String {
+    let code = kind.code();
+    format!("SELECT {COLUMNS} FROM nodes WHERE id BETWEEN ? AND ? AND kind = {code}")
 }
 
 /// Reads a run of nodes.
@@ -58,7 +69,7 @@ pub(crate) fn insert(
         .map(|fence| i64::try_from(fence.0).unwrap_or(i64::MAX));
     conn.prepare_cached(
         "INSERT INTO nodes VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, NULL, ?, ?, ?, ?, ?, \
-         ?, ?, ?, ?, ?)",
+         ?, ?, ?, ?, ?, NULL)",
     )?
     .execute(params![
         key(conversation, slot.seq),
@@ -126,22 +137,24 @@ pub(crate) fn stored(
 ) -> Result<Option<Stored>, Fault> {
     let row = conn
         .prepare_cached(
-            "SELECT content_hash, segment, depth FROM nodes WHERE id >> 32 = ? AND node_id = ?",
+            "SELECT content_hash, segment, depth, redacted_ms IS NOT NULL FROM nodes \
+             WHERE id >> 32 = ? AND node_id = ?",
         )?
         .query_row(params![conversation, id.as_bytes()], |row| {
             let position = Position {
                 segment: row.get(1)?,
                 depth: row.get(2)?,
             };
-            Ok((row.get::<_, [u8; 16]>(0)?, position))
+            Ok((row.get::<_, [u8; 16]>(0)?, position, row.get(3)?))
         })
         .optional()?;
-    let Some((hash, position)) = row else {
+    let Some((hash, position, redacted)) = row else {
         return Ok(None);
     };
     Ok(Some(Stored {
         content_hash: ContentHash::from_bytes(hash),
         parent: parent(conn, conversation, position)?,
+        redacted,
     }))
 }
 
@@ -196,7 +209,7 @@ pub(crate) fn read(
     request: &ReadRequest,
 ) -> Result<Page, Fault> {
     let depth = end.position.depth;
-    let extent = rules::extent(request, u64::from(depth));
+    let extent = rules::extent(request, &end.counters());
     let clamp = |depth: u64| u32::try_from(depth).unwrap_or(u32::MAX);
     let (from, to) = (clamp(extent.from), clamp(extent.to));
     let mut nodes = Vec::new();
@@ -273,6 +286,19 @@ pub(crate) fn find(
         },
         NodeQuery::Prefix(prefix) => by_prefix(conn, conv, prefix),
         NodeQuery::Message(message) => by_message(conn, conv, message),
+        NodeQuery::CopiesOf(source) => {
+            tip(conn, conv.no, *source)?;
+            several(
+                conn,
+                conv,
+                &copies_sql(),
+                params![conv.no, source.as_bytes()],
+            )
+        }
+        NodeQuery::Kind(kind) => {
+            let (first, last) = keys(conv.no);
+            several(conn, conv, &of_kind_sql(*kind), params![first, last])
+        }
     }
 }
 
@@ -309,12 +335,8 @@ fn by_message(
     conv: &Conv,
     message: &MessageId,
 ) -> Result<Vec<Arc<Node>>, Fault> {
-    let mut found = Vec::new();
-    let mut statement = conn.prepare_cached(&by_message_sql())?;
-    let mut rows = statement.query(params![conv.no, message.as_str()])?;
-    while let Some(row) = rows.next()? {
-        found.push(alone(conn, conv, row)?);
-    }
+    let named = params![conv.no, message.as_str()];
+    let mut found = several(conn, conv, &by_message_sql(), named)?;
     // A node without a message id is a message of its own.
     if let Ok(id) = message.as_str().parse::<NodeId>() {
         let own = by_id(conn, conv, id)?;
@@ -322,6 +344,23 @@ fn by_message(
     }
     if found.is_empty() {
         return Err(Error::not_found(Thing::Message, message).into());
+    }
+    found.sort_by_key(|node| (node.depth, node.id));
+    Ok(found)
+}
+
+/// The nodes that a statement reads, by depth and then by id.
+fn several(
+    conn: &Connection,
+    conv: &Conv,
+    sql: &str,
+    bound: &[&dyn ToSql],
+) -> Result<Vec<Arc<Node>>, Fault> {
+    let mut found = Vec::new();
+    let mut statement = conn.prepare_cached(sql)?;
+    let mut rows = statement.query(bound)?;
+    while let Some(row) = rows.next()? {
+        found.push(alone(conn, conv, row)?);
     }
     found.sort_by_key(|node| (node.depth, node.id));
     Ok(found)
@@ -373,6 +412,7 @@ fn decode(conv: &Conv, row: &Row<'_>, parent: Option<NodeId>) -> Result<Node, Fa
         copied_from: hash(16)?.map(NodeId::from_bytes),
         meaning_hash: hash(14)?.map(ContentHash::from_bytes),
         created_ms: row.get(9)?,
+        redacted_ms: row.get(21)?,
     };
     Ok(node)
 }

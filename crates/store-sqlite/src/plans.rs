@@ -1,8 +1,10 @@
 //! The statements on hot paths use their index: a full scan would be right, and slow.
 
+use contexture_store::{Cursor, ListConversations, MetadataFilter, NodeKind};
 use rusqlite::Connection;
 
-use crate::{branch, conversation, node_row};
+use crate::filter::Condition;
+use crate::{branch, conversation, key_value, node_row};
 
 fn plan(conn: &Connection, sql: &str) -> String {
     let mut statement = conn.prepare(&format!("EXPLAIN QUERY PLAN {sql}")).unwrap();
@@ -56,20 +58,39 @@ fn every_lookup_is_a_search() {
             branch::COUNT_LIKE,
             "branches_by_name (<expr>=? AND name>? AND name<?)",
         );
-        for (resource, after, index) in [
-            (false, false, "conversations_by_time (owner=?)"),
+        let owner = contexture_ir::Owner::local();
+        let by_time = ListConversations::default();
+        let filtered = ListConversations {
+            after: Some(Cursor {
+                updated_ms: 0,
+                id: contexture_ir::ConversationId::new("c").unwrap(),
+            }),
+            metadata: Some(MetadataFilter::equal("project", "aurora").unwrap()),
+            ..ListConversations::default()
+        };
+        let of_resource = ListConversations {
+            resource: Some("user".to_owned()),
+            ..ListConversations::default()
+        };
+        for (list, index) in [
+            (by_time, "conversations_by_time (owner=?)"),
+            (filtered, "conversations_by_time (owner=? AND updated_ms<?)"),
             (
-                false,
-                true,
-                "conversations_by_time (owner=? AND updated_ms<?)",
-            ),
-            (
-                true,
-                false,
+                of_resource,
                 "conversations_by_resource (owner=? AND resource=?)",
             ),
         ] {
-            check(&conversation::list_sql(resource, after), index);
+            let condition = Condition::of(&owner, &list);
+            check(&conversation::list_sql(&condition), index);
         }
+        check(
+            &node_row::copies_sql(),
+            "nodes_by_source (<expr>=? AND copied_from=?)",
+        );
+        check(
+            &node_row::of_kind_sql(NodeKind::Compaction),
+            "nodes_compactions (id>? AND id<?)",
+        );
+        check(key_value::LIST_ALL, "key_values_by_key (owner=?");
     }
 }

@@ -11,6 +11,7 @@ use rusqlite::{Connection, OpenFlags};
 use tokio::sync::Semaphore;
 
 use crate::fault::{Fault, from_sqlite};
+use crate::writer::guarded;
 
 /// The pool.
 #[derive(Debug)]
@@ -44,12 +45,12 @@ impl Readers {
                 Some(conn) => conn,
                 None => open(&path).map_err(|error| from_sqlite(error, &path))?,
             };
-            let result = in_transaction(&conn, f);
+            let result = guarded(&conn, |conn| in_transaction(conn, f), &path);
             // A connection that could not end its transaction is not used again.
             if conn.is_autocommit() {
                 lock(&idle).push(conn);
             }
-            result.map_err(|fault| fault.into_error(&path))
+            result
         };
         // Reading has no effect, so a lost read is an ordinary failure.
         let lost = |source| Error::OutcomeUnknown {

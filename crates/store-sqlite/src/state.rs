@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use contexture_ir::ContentHash;
 use contexture_store::rules::{Merged, decode_root, encode_root};
-use contexture_store::{BlobId, State, StateRequest, StateRoot, StateValues};
+use contexture_store::{BlobId, Error, State, StateRequest, StateRoot, StateValues};
 use rusqlite::{Connection, OptionalExtension, params};
 
 use crate::blob;
@@ -94,14 +94,19 @@ fn store_value(
     } else {
         None
     };
-    conn.prepare_cached("INSERT OR IGNORE INTO state_values VALUES (?, ?, ?, NULL, ?, ?)")?
-        .execute(params![
-            conv.no,
-            hash.as_bytes(),
-            CODEC_PLAIN,
-            blob.is_none().then_some(value),
-            blob.as_ref().map(BlobId::as_bytes)
-        ])?;
+    // A value that was redacted and is now written again is a new value.
+    conn.prepare_cached(
+        "INSERT INTO state_values VALUES (?1, ?2, ?3, NULL, ?4, ?5) \
+         ON CONFLICT DO UPDATE SET value = ?4, blob_id = ?5 \
+         WHERE value IS NULL AND blob_id IS NULL",
+    )?
+    .execute(params![
+        conv.no,
+        hash.as_bytes(),
+        CODEC_PLAIN,
+        blob.is_none().then_some(value),
+        blob.as_ref().map(BlobId::as_bytes)
+    ])?;
     Ok(())
 }
 
@@ -117,19 +122,21 @@ pub(crate) fn read(
     let mut values = BTreeMap::new();
     if request.values == StateValues::Load {
         for (key, entry) in &root {
-            let value = load_value(conn, conv, &entry.hash)?;
-            let value = value
-                .ok_or_else(|| conv.damaged("state", key, "its value is missing or damaged"))?;
-            values.insert(entry.hash, value);
+            let damaged = || conv.damaged("state", key, "its value is missing or damaged");
+            if let Some(value) = load_value(conn, conv, &entry.hash, damaged)? {
+                values.insert(entry.hash, value);
+            }
         }
     }
     Ok(State { root, values })
 }
 
+/// A value; `None` if it was redacted.
 fn load_value(
     conn: &Connection,
     conv: &Conv,
     hash: &ContentHash,
+    damaged: impl Fn() -> Error,
 ) -> Result<Option<Arc<[u8]>>, Fault> {
     let row = conn
         .prepare_cached(
@@ -142,12 +149,15 @@ fn load_value(
             ))
         })
         .optional()?;
-    let value: Option<Arc<[u8]>> = match row {
-        Some((Some(value), _)) => Some(value.into()),
-        Some((None, Some(id))) => Some(blob::get(conn, conv, BlobId::from_bytes(id))?),
-        _ => None,
+    let value: Arc<[u8]> = match row.ok_or_else(&damaged)? {
+        (Some(value), _) => value.into(),
+        (None, Some(id)) => blob::get(conn, conv, BlobId::from_bytes(id))?,
+        (None, None) => return Ok(None),
     };
-    Ok(value.filter(|value| ContentHash::of(value) == *hash))
+    if ContentHash::of(&value) != *hash {
+        return Err(damaged().into());
+    }
+    Ok(Some(value))
 }
 
 fn body_check(body: &[u8]) -> [u8; 8] {

@@ -7,9 +7,10 @@ use async_trait::async_trait;
 use contexture_ir::{ConversationId, Owner};
 use contexture_store::{
     AppendRequest, Appended, At, BlobId, Capabilities, Conversation, ConversationPage,
-    ConversationUpdate, Entry, Error, Event, KeyScope, KeyValues, Limits, ListConversations,
-    NewConversation, Node, NodeQuery, Page, PutEntry, ReadRequest, RefChange, RefChanged, Refs,
-    State, StateRequest, StorageFault, Store, rules,
+    ConversationUpdate, Entry, EntryPage, EraseScope, Erased, Error, Event, KeyScope, KeyValues,
+    Limits, ListConversations, ListEntries, NewConversation, Node, NodeQuery, Page, PutEntry,
+    ReadRequest, RedactRequest, Redacted, RefChange, RefChanged, Refs, State, StateRequest,
+    StorageFault, Store, rules,
 };
 use rusqlite::Connection;
 
@@ -19,6 +20,7 @@ use crate::branch;
 use crate::connection::connect;
 use crate::conv::Conv;
 use crate::conversation;
+use crate::deletion;
 use crate::event;
 use crate::fault::Fault;
 use crate::key_value;
@@ -26,6 +28,7 @@ use crate::node_row;
 use crate::options::SqliteOptions;
 use crate::path::Tip;
 use crate::readers::Readers;
+use crate::redact;
 use crate::state;
 use crate::writer::Writer;
 
@@ -73,7 +76,8 @@ impl SqliteStore {
             fault: StorageFault::Other,
             source: Some(Box::new(source)),
         };
-        let writer = Writer::start(conn, &path, options.queue_bytes).map_err(cannot_start)?;
+        let tidy = |conn: &Connection| Ok(deletion::step_any(conn)?.more);
+        let writer = Writer::start(conn, &path, options.queue_bytes, tidy).map_err(cannot_start)?;
         Ok(Self {
             readers: Readers::new(Arc::clone(&path), options.readers),
             limits: Arc::new(options.limits),
@@ -94,6 +98,25 @@ impl SqliteStore {
         f: impl FnOnce(&Connection) -> Result<T, Fault> + Send + 'static,
     ) -> Result<T, Error> {
         self.writer.call(bytes, f, &self.path).await
+    }
+
+    /// Moves everything from the log into the database and empties the log, so that no old page
+    /// stays there.
+    async fn empty_log(&self) -> Result<(), Error> {
+        let emptied = |conn: &Connection| {
+            let busy: bool =
+                conn.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| row.get(0))?;
+            if busy {
+                return Err(Error::Busy {
+                    why: "what was removed is gone for readers, but a long read keeps old pages \
+                          in the log: try again"
+                        .to_owned(),
+                }
+                .into());
+            }
+            Ok(())
+        };
+        self.writer.call_alone(emptied, &self.path).await
     }
 
     /// Reads from one conversation.
@@ -161,6 +184,7 @@ impl Store for SqliteStore {
         owner: &Owner,
         list: ListConversations,
     ) -> Result<ConversationPage, Error> {
+        rules::check_list(&list, &self.limits)?;
         let owner = owner.clone();
         self.readers
             .call(move |conn| conversation::list(conn, &owner, &list))
@@ -181,9 +205,20 @@ impl Store for SqliteStore {
     }
 
     async fn delete_conversation(&self, owner: &Owner, id: &ConversationId) -> Result<(), Error> {
-        let (owner, id) = (owner.clone(), id.clone());
-        self.write(0, move |conn| conversation::delete(conn, &owner, &id))
-            .await
+        let (owner, id, untidy) = (owner.clone(), id.clone(), self.writer.untidy());
+        let marked = self.write(0, move |conn| {
+            let no = deletion::mark(conn, &owner, &id)?;
+            // Whatever becomes of this call, somebody finishes it.
+            untidy.set();
+            Ok(no)
+        });
+        let no = marked.await?;
+        while self
+            .write(0, move |conn| deletion::step(conn, no))
+            .await?
+            .more
+        {}
+        Ok(())
     }
 
     async fn append(
@@ -282,6 +317,33 @@ impl Store for SqliteStore {
             .await
     }
 
+    async fn redact(
+        &self,
+        owner: &Owner,
+        id: &ConversationId,
+        request: RedactRequest,
+    ) -> Result<Redacted, Error> {
+        rules::check_redact(&request, &self.limits)?;
+        let (owner, id) = (owner.clone(), id.clone());
+        let redacted = self.write(0, move |conn| {
+            let mut conv = Conv::load(conn, &owner, &id)?;
+            redact::redact(conn, &mut conv, &request)
+        });
+        let redacted = redacted.await?;
+        self.empty_log().await?;
+        Ok(redacted)
+    }
+
+    async fn erase(&self, owner: &Owner, scope: &EraseScope) -> Result<Erased, Error> {
+        let (owner, scope) = (owner.clone(), scope.clone());
+        let step = self.write(0, move |conn| deletion::erase(conn, &owner, &scope));
+        let step = step.await?;
+        if !step.more {
+            self.empty_log().await?;
+        }
+        Ok(step)
+    }
+
     async fn events(
         &self,
         owner: &Owner,
@@ -310,15 +372,10 @@ impl KeyValues for SqliteStore {
             .await
     }
 
-    async fn entries(
-        &self,
-        owner: &Owner,
-        scope: &KeyScope,
-        prefix: &str,
-    ) -> Result<Vec<Entry>, Error> {
-        let (owner, scope, prefix) = (owner.clone(), scope.clone(), prefix.to_owned());
+    async fn entries(&self, owner: &Owner, list: ListEntries) -> Result<EntryPage, Error> {
+        let owner = owner.clone();
         self.readers
-            .call(move |conn| key_value::list(conn, &owner, &scope, &prefix))
+            .call(move |conn| key_value::list(conn, &owner, &list))
             .await
     }
 

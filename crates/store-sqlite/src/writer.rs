@@ -3,15 +3,17 @@
 //! Calls queue up; the thread takes whatever waits, runs each call inside a savepoint of one
 //! transaction, commits once and only then answers. A call whose future was dropped before its turn
 //! is skipped; one dropped later is complete all the same. A call that fails leaves nothing and
-//! does not disturb its neighbours. The queue is bounded in bytes.
+//! does not disturb its neighbours, not even by a panic: that is an error like any other. The queue
+//! is bounded in bytes. When nothing waits and something is left to be tidied up, it does that.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::mpsc::{Receiver, Sender, TryRecvError, channel};
 use std::thread::JoinHandle;
 
-use contexture_store::Error;
+use contexture_store::{Error, StorageFault};
 use rusqlite::{Connection, ErrorCode};
 use tokio::sync::oneshot;
 
@@ -31,11 +33,37 @@ pub(crate) struct Writer {
     waiting: Arc<AtomicUsize>,
     max_bytes: usize,
     thread: Option<JoinHandle<()>>,
+    untidy: Untidy,
+}
+
+/// What to do while nothing waits; says whether more of it is left.
+pub(crate) type Tidy = fn(&Connection) -> Result<bool, Fault>;
+
+/// Whether something is left to be tidied up. True when a database is opened: another process may
+/// have died over it.
+#[derive(Clone, Debug)]
+pub(crate) struct Untidy(Arc<AtomicBool>);
+
+impl Untidy {
+    /// Something is left, once what runs now is committed.
+    pub(crate) fn set(&self) {
+        self.0.store(true, Ordering::Release);
+    }
 }
 
 struct Call {
     weight: Weight,
+    scope: Scope,
     run: Work,
+}
+
+/// Where a call runs.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Scope {
+    /// With others in one transaction.
+    Shared,
+    /// Outside any transaction.
+    Alone,
 }
 
 /// Bytes in the queue; they leave it when this is dropped.
@@ -53,7 +81,7 @@ impl Drop for Weight {
 impl Call {
     /// What it carried is out of the queue before anybody hears of it.
     fn run(self, conn: Result<&Connection, Error>) -> Option<Ran> {
-        let Self { weight, run } = self;
+        let Self { weight, run, .. } = self;
         let ran = run(conn);
         drop(weight);
         ran
@@ -77,24 +105,59 @@ struct Ran {
 
 impl Writer {
     /// Starts the thread.
-    pub(crate) fn start(conn: Connection, path: &Path, max_bytes: usize) -> std::io::Result<Self> {
+    pub(crate) fn start(
+        conn: Connection,
+        path: &Path,
+        max_bytes: usize,
+        tidy: Tidy,
+    ) -> std::io::Result<Self> {
+        let untidy = Untidy(Arc::new(AtomicBool::new(true)));
+        let rest = Rest {
+            untidy: untidy.clone(),
+            tidy,
+        };
         let (queue, calls) = channel();
         let waiting = Arc::new(AtomicUsize::new(0));
         let path = path.to_owned();
         let thread = std::thread::Builder::new()
             .name("contexture-writer".to_owned())
-            .spawn(move || work(&conn, &path, &calls))?;
+            .spawn(move || work(&conn, &path, &calls, &rest))?;
         Ok(Self {
             queue: Some(queue),
             waiting,
             max_bytes,
             thread: Some(thread),
+            untidy,
         })
+    }
+
+    /// To say that something is left to be tidied up.
+    pub(crate) fn untidy(&self) -> Untidy {
+        self.untidy.clone()
     }
 
     /// Runs `f` in a transaction; `bytes` is what it carries.
     pub(crate) async fn call<T: Send + 'static>(
         &self,
+        bytes: usize,
+        f: impl FnOnce(&Connection) -> Result<T, Fault> + Send + 'static,
+        path: &Arc<PathBuf>,
+    ) -> Result<T, Error> {
+        self.send(Scope::Shared, bytes, f, path).await
+    }
+
+    /// Runs `f` outside any transaction, alone.
+    pub(crate) async fn call_alone<T: Send + 'static>(
+        &self,
+        f: impl FnOnce(&Connection) -> Result<T, Fault> + Send + 'static,
+        path: &Arc<PathBuf>,
+    ) -> Result<T, Error> {
+        self.send(Scope::Alone, 0, f, path).await
+    }
+
+    async fn send<T: Send + 'static>(
+        &self,
+        scope: Scope,
         bytes: usize,
         f: impl FnOnce(&Connection) -> Result<T, Fault> + Send + 'static,
         path: &Arc<PathBuf>,
@@ -117,7 +180,7 @@ impl Writer {
             if answer.is_closed() {
                 return None;
             }
-            let result = conn.and_then(|conn| f(conn).map_err(|fault| fault.into_error(&path)));
+            let result = conn.and_then(|conn| guarded(conn, f, &path));
             Some(Ran {
                 keep: result.is_ok(),
                 answer: Box::new(move |failure| {
@@ -128,7 +191,7 @@ impl Writer {
         });
         let queue = self.queue.as_ref().ok_or(Error::Closed)?;
         queue
-            .send(Call { weight, run })
+            .send(Call { weight, scope, run })
             .map_err(|_| Error::Closed)?;
         // The thread answers every call it takes; if it died, it may have died after a commit.
         let lost = |source| Error::OutcomeUnknown {
@@ -149,14 +212,93 @@ impl Drop for Writer {
     }
 }
 
-fn work(conn: &Connection, path: &Path, calls: &Receiver<Call>) {
-    while let Ok(first) = calls.recv() {
+/// Runs a call; a panic in it is an error, and what it wrote is taken back like any other's.
+pub(crate) fn guarded<T>(
+    conn: &Connection,
+    f: impl FnOnce(&Connection) -> Result<T, Fault>,
+    path: &Path,
+) -> Result<T, Error> {
+    match catch_unwind(AssertUnwindSafe(|| f(conn))) {
+        Ok(result) => result.map_err(|fault| fault.into_error(path)),
+        Err(panic) => {
+            let said = panic.downcast_ref::<&str>().map(ToString::to_string);
+            let said = said.or_else(|| panic.downcast_ref::<String>().cloned());
+            let said = said.unwrap_or_else(|| "it did not say why".to_owned());
+            tracing::error!(panic = %said, "a call to the store panicked");
+            Err(Error::Storage {
+                path: path.to_owned(),
+                fault: StorageFault::Panicked,
+                source: Some(said.into()),
+            })
+        }
+    }
+}
+
+/// What the thread does while nothing waits.
+struct Rest {
+    untidy: Untidy,
+    tidy: Tidy,
+}
+
+impl Rest {
+    /// One step, in a transaction of its own; says whether there may be more. What fails is tried
+    /// again when somebody says so, or when the database is opened next.
+    fn step(&self, conn: &Connection) {
+        if !self.untidy.0.swap(false, Ordering::Acquire) {
+            return;
+        }
+        let step = || -> Result<bool, Fault> {
+            conn.execute_batch("BEGIN IMMEDIATE")?;
+            let more = (self.tidy)(conn)?;
+            conn.execute_batch("COMMIT")?;
+            Ok(more)
+        };
+        match catch_unwind(AssertUnwindSafe(step)) {
+            Ok(Ok(true)) => self.untidy.set(),
+            Ok(Ok(false)) => {}
+            failed => tracing::warn!(?failed, "what a deletion left is not tidied up"),
+        }
+        if !conn.is_autocommit()
+            && let Err(error) = conn.execute_batch("ROLLBACK")
+        {
+            tracing::error!(%error, "cannot roll back");
+        }
+    }
+
+    fn is_due(&self) -> bool {
+        self.untidy.0.load(Ordering::Acquire)
+    }
+}
+
+fn work(conn: &Connection, path: &Path, calls: &Receiver<Call>, rest: &Rest) {
+    loop {
+        let first = match calls.try_recv() {
+            Ok(call) => call,
+            Err(TryRecvError::Disconnected) => return,
+            Err(TryRecvError::Empty) if rest.is_due() => {
+                rest.step(conn);
+                continue;
+            }
+            Err(TryRecvError::Empty) => match calls.recv() {
+                Ok(call) => call,
+                Err(_) => return,
+            },
+        };
         let mut bytes = first.weight.bytes;
-        let mut batch = vec![first];
-        while batch.len() < BATCH_CALLS && bytes < BATCH_BYTES {
-            let Ok(call) = calls.try_recv() else { break };
-            bytes += call.weight.bytes;
+        let mut next = Some(first);
+        let mut batch = Vec::new();
+        while let Some(call) = next.take() {
+            if call.scope == Scope::Alone {
+                run(conn, path, std::mem::take(&mut batch));
+                let ran = call.run(Ok(conn));
+                answer(ran, None);
+                break;
+            }
             batch.push(call);
+            if batch.len() < BATCH_CALLS && bytes < BATCH_BYTES {
+                next = calls.try_recv().ok();
+                bytes += next.as_ref().map_or(0, |call| call.weight.bytes);
+            }
         }
         run(conn, path, batch);
     }
@@ -164,6 +306,9 @@ fn work(conn: &Connection, path: &Path, calls: &Receiver<Call>) {
 
 /// Runs a batch: all calls in one transaction, one answer each.
 fn run(conn: &Connection, path: &Path, batch: Vec<Call>) {
+    if batch.is_empty() {
+        return;
+    }
     let mut calls = batch.into_iter();
     if let Err(error) = conn.execute_batch("BEGIN IMMEDIATE") {
         // Not even begun: nothing can have happened. Errors are not `Clone`, so each caller gets
@@ -306,7 +451,7 @@ mod tests {
         conn.execute_batch("CREATE TABLE t (n INTEGER PRIMARY KEY)")
             .unwrap();
         let other = Connection::open(&*path).unwrap();
-        let writer = Writer::start(conn, &path, 1 << 20).unwrap();
+        let writer = Writer::start(conn, &path, 1 << 20, |_| Ok(false)).unwrap();
         let (go, gate) = channel::<()>();
         let mut first = Box::pin(writer.call(
             0,
@@ -341,5 +486,49 @@ mod tests {
         assert!(matches!(twice, Err(Error::Storage { .. })));
         assert_eq!(stored(&other), [1, 2, 5]);
         drop(writer);
+    }
+
+    /// A panic inside a call is that call's error; it leaves nothing, and the writer goes on.
+    #[tokio::test]
+    async fn a_panic_ends_one_call_only() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = Arc::new(directory.path().join("panic.db"));
+        let conn = Connection::open(&*path).unwrap();
+        conn.execute_batch("CREATE TABLE t (n INTEGER PRIMARY KEY)")
+            .unwrap();
+        let other = Connection::open(&*path).unwrap();
+        let writer = Writer::start(conn, &path, 1 << 20, |_| Ok(false)).unwrap();
+        let panics = |n| {
+            move |conn: &Connection| -> Result<u32, Fault> {
+                insert(conn, n)?;
+                panic!("number {n}")
+            }
+        };
+        let (before, shared, after) = tokio::join!(
+            writer.call(0, |conn| insert(conn, 1), &path),
+            writer.call(0, panics(2), &path),
+            writer.call(0, |conn| insert(conn, 3), &path),
+        );
+        assert_eq!((before.unwrap(), after.unwrap()), (1, 3));
+        let alone = writer
+            .call_alone(|_| -> Result<u32, Fault> { panic!("number 2") }, &path)
+            .await;
+        for panicked in [shared, alone] {
+            let error = panicked.unwrap_err();
+            assert!(
+                matches!(
+                    &error,
+                    Error::Storage {
+                        fault: StorageFault::Panicked,
+                        source: Some(source),
+                        ..
+                    } if source.to_string() == "number 2"
+                ),
+                "{error:?}"
+            );
+        }
+        let last = writer.call(0, |conn| insert(conn, 4), &path).await;
+        assert_eq!(last.unwrap(), 4);
+        assert_eq!(stored(&other), [1, 3, 4]);
     }
 }

@@ -4,6 +4,8 @@ use std::collections::BTreeMap;
 
 use contexture_ir::{BranchName, ConversationId, Owner, Raw};
 
+use crate::filter::MetadataFilter;
+
 /// A conversation's metadata: a JSON object whose values are kept as written.
 pub type Metadata = BTreeMap<String, Raw>;
 
@@ -112,11 +114,19 @@ pub enum MetadataChange {
     Merge(BTreeMap<String, Option<Raw>>),
 }
 
-/// Which conversations to list. Most recently updated first.
+/// Which conversations to list: those that satisfy all of this. Most recently updated first.
 #[derive(Clone, Debug, Default)]
 pub struct ListConversations {
     /// Only those of this resource.
     pub resource: Option<String>,
+    /// Only those whose title contains this text, whatever the case of its letters.
+    pub title: Option<String>,
+    /// Only those whose metadata satisfies this.
+    pub metadata: Option<MetadataFilter>,
+    /// Only those updated at this time, in milliseconds since the Unix epoch, or later.
+    pub updated_since: Option<i64>,
+    /// Only those updated earlier than this.
+    pub updated_before: Option<i64>,
     /// At most this many; default (`None`) 100.
     pub limit: Option<usize>,
     /// Go on after the page that ended here.

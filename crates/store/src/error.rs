@@ -198,6 +198,8 @@ pub enum IdConflict {
     NotARepeat,
     /// The append carries the id twice.
     Twice,
+    /// The stored node was redacted: whether its bytes were these can no longer be told.
+    Redacted,
 }
 
 /// In what way the medium failed.
@@ -216,6 +218,8 @@ pub enum StorageFault {
     Corrupt,
     /// Reading or writing failed.
     Io,
+    /// The store's own code panicked: a defect. The call left nothing, and the store goes on.
+    Panicked,
     /// The database refused a statement for a reason of its own.
     Other,
 }
@@ -314,6 +318,7 @@ impl fmt::Display for IdConflict {
             Self::OtherBytes => "already stored with other bytes",
             Self::NotARepeat => "already stored, but not by an append like this one",
             Self::Twice => "stands twice in one append",
+            Self::Redacted => "already stored, and redacted since",
         })
     }
 }
@@ -327,6 +332,7 @@ impl fmt::Display for StorageFault {
             Self::NotADatabase => "not a contexture database",
             Self::Corrupt => "the database is damaged",
             Self::Io => "reading or writing failed",
+            Self::Panicked => "a defect in the store: the call panicked, and left nothing",
             Self::Other => "the database refused",
         })
     }

@@ -44,6 +44,13 @@ pub enum EventKind {
         /// The branch.
         branch: BranchName,
     },
+    /// A branch got another name.
+    BranchRenamed {
+        /// The name it had.
+        from: BranchName,
+        /// The name it has now.
+        to: BranchName,
+    },
     /// A branch's name was deleted.
     BranchDeleted {
         /// The branch.
@@ -67,5 +74,15 @@ pub enum EventKind {
     CheckpointDeleted {
         /// The checkpoint.
         checkpoint: CheckpointName,
+    },
+    /// A node's content was replaced by its tombstone.
+    NodeRedacted {
+        /// The node.
+        node: NodeId,
+    },
+    /// State values or blobs were removed by a redaction.
+    BytesRedacted {
+        /// How many.
+        count: u64,
     },
 }

@@ -32,8 +32,9 @@ pub struct GraphNode {
     pub kind: NodeKind,
 }
 
-/// Nodes read at a time.
-const PAGE: u64 = 256;
+/// Nodes read at a time: first a few, since most names leave a known path soon, then more.
+const FIRST_PAGE: u64 = 8;
+const PAGE: u64 = 512;
 
 /// Reads the tree, each node once: from each name back to the first node that is known already.
 pub async fn graph(store: &dyn Store, owner: &Owner, id: &ConversationId) -> Result<Graph, Error> {
@@ -61,15 +62,17 @@ async fn fresh(
 ) -> Result<Vec<GraphNode>, Error> {
     let mut newest_first = Vec::new();
     let mut to = u64::MAX;
+    let mut count = FIRST_PAGE;
     loop {
         let request = ReadRequest {
             at: At::Node(end),
             span: match to {
-                u64::MAX => Span::Last(PAGE),
-                to => Span::Between((to + 1).saturating_sub(PAGE).max(1), to),
+                u64::MAX => Span::Last(count),
+                to => Span::Between((to + 1).saturating_sub(count).max(1), to),
             },
             limit: None,
         };
+        count = (count * 4).min(PAGE);
         let page = store.read(owner, id, request).await?;
         for node in page.nodes.iter().rev() {
             if known.contains_key(&node.id) {

@@ -42,6 +42,53 @@ pub enum Expected {
     Version(u64),
 }
 
+/// Which values to list.
+#[derive(Clone, Debug, Default)]
+pub struct ListEntries {
+    /// Only those of this scope; `None`: of all the owner's scopes.
+    pub scope: Option<KeyScope>,
+    /// Only those whose key begins with this; empty: all.
+    pub prefix: String,
+    /// At most this many; default (`None`) 1,000.
+    pub limit: Option<usize>,
+    /// Go on after the page that ended here.
+    pub after: Option<EntryCursor>,
+}
+
+impl ListEntries {
+    /// How many values a page has where none is said.
+    pub const DEFAULT_LIMIT: usize = 1000;
+
+    /// The values of `scope` whose key begins with `prefix`.
+    #[must_use]
+    pub fn of(scope: KeyScope, prefix: impl Into<String>) -> Self {
+        Self {
+            scope: Some(scope),
+            prefix: prefix.into(),
+            ..Self::default()
+        }
+    }
+}
+
+/// Where a page of values ended. Values written between two pages may be missed, none that was
+/// there all the time is.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct EntryCursor {
+    /// The last value's scope.
+    pub scope: KeyScope,
+    /// Its key.
+    pub key: String,
+}
+
+/// A page of values.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct EntryPage {
+    /// By scope (the owner's, resources by name, conversations by id), then by key.
+    pub entries: Vec<(KeyScope, Entry)>,
+    /// Where to go on, if there is more.
+    pub next: Option<EntryCursor>,
+}
+
 /// A write of one value.
 #[derive(Clone, Debug)]
 pub struct PutEntry {
@@ -66,13 +113,8 @@ pub trait KeyValues: Send + Sync {
         key: &str,
     ) -> Result<Option<Entry>, Error>;
 
-    /// All values whose key begins with `prefix`, by key.
-    async fn entries(
-        &self,
-        owner: &Owner,
-        scope: &KeyScope,
-        prefix: &str,
-    ) -> Result<Vec<Entry>, Error>;
+    /// Values of one scope or of all of the owner's, by scope and then by key.
+    async fn entries(&self, owner: &Owner, list: ListEntries) -> Result<EntryPage, Error>;
 
     /// Writes or deletes one value and gives its new version. A conversation's scope requires the
     /// conversation.

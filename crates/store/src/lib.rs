@@ -14,14 +14,20 @@ mod ancestor;
 mod append;
 mod blob;
 mod conversation;
+mod diff;
+mod erase;
+mod erase_all;
 mod error;
 mod event;
+mod filter;
 mod graph;
 mod key_value;
 mod limits;
 mod memory;
 mod node;
 mod read;
+mod redact;
+mod redaction;
 mod refs;
 pub mod rules;
 mod state;
@@ -35,14 +41,22 @@ pub use conversation::{
     Conversation, ConversationPage, ConversationUpdate, Cursor, ListConversations, Metadata,
     MetadataChange, NewConversation, TitleChange,
 };
+pub use diff::{BranchDiff, diff};
+pub use erase::{EraseScope, Erased};
+pub use erase_all::erase_all;
 pub use error::{Error, IdConflict, StorageFault, Thing};
 pub use event::{Event, EventKind};
+pub use filter::{Comparison, MetadataFilter, MetadataKey, MetadataValue};
 pub use graph::{Graph, GraphNode, graph};
-pub use key_value::{Entry, Expected, KeyScope, KeyValues, PutEntry};
+pub use key_value::{
+    Entry, EntryCursor, EntryPage, Expected, KeyScope, KeyValues, ListEntries, PutEntry,
+};
 pub use limits::Limits;
 pub use memory::MemoryStore;
 pub use node::{NewItem, Node, NodeKind};
 pub use read::{At, NodeQuery, Page, ReadRequest, Span};
+pub use redact::{RedactRequest, Redacted};
+pub use redaction::redaction;
 pub use refs::{
     Activation, Branch, BranchLabel, Checkpoint, Fence, NewBranch, RefChange, RefChanged, Refs,
 };

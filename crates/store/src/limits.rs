@@ -27,6 +27,8 @@ pub struct Limits {
     pub blob_bytes: usize,
     /// Bytes of one value outside the tree. Default 1 MiB.
     pub entry_bytes: usize,
+    /// Nodes, state values and blobs of one redaction, together. Default 4,096.
+    pub redact_items: usize,
 }
 
 impl Default for Limits {
@@ -42,6 +44,7 @@ impl Default for Limits {
             state_keys: 4096,
             blob_bytes: 64 << 20,
             entry_bytes: 1 << 20,
+            redact_items: 4096,
         }
     }
 }

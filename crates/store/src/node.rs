@@ -139,7 +139,7 @@ impl NodeKind {
     }
 }
 
-/// An item in the tree. Never changes.
+/// An item in the tree. Never changes, except that its content may be redacted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Node {
     /// Its id.
@@ -154,7 +154,7 @@ pub struct Node {
     pub turns: u64,
     /// Depth of the newest compaction on the path up to and including this node; 0 without one.
     pub compacted: u64,
-    /// The item's JSON, byte for byte as appended.
+    /// The item's JSON, byte for byte as appended, or its tombstone.
     pub json: Arc<str>,
     /// Hash of `json`.
     pub content_hash: ContentHash,
@@ -180,6 +180,9 @@ pub struct Node {
     pub meaning_hash: Option<ContentHash>,
     /// Milliseconds since the Unix epoch, as the writer said.
     pub created_ms: i64,
+    /// When its content was redacted, if it was: `json` is a tombstone then, `content_hash` that of
+    /// the tombstone, and `meaning_hash` is gone.
+    pub redacted_ms: Option<i64>,
 }
 
 impl Node {

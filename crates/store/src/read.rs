@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use contexture_ir::{BranchName, CheckpointName, MessageId, NodeId};
 
-use crate::node::Node;
+use crate::node::{Node, NodeKind};
 
 /// The end of a path.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -29,6 +29,8 @@ pub enum Span {
     From(u64),
     /// From the first depth to the second, both included.
     Between(u64, u64),
+    /// From the newest compaction on the path, itself included, to the end; all of it without one.
+    SinceCompaction,
 }
 
 /// A part of a path, oldest first.
@@ -88,4 +90,9 @@ pub enum NodeQuery {
     Prefix(String),
     /// Those of this message, on whatever branches, by depth and then by id.
     Message(MessageId),
+    /// Those that say they were copied from this node, by depth and then by id; possibly none.
+    CopiesOf(NodeId),
+    /// Those of this kind, by depth and then by id; possibly none. Meant for rare kinds: only
+    /// [`NodeKind::Compaction`] is cheap to find.
+    Kind(NodeKind),
 }

@@ -110,6 +110,13 @@ pub enum RefChange {
     CreateBranch(NewBranch),
     /// Make a branch the active one.
     Activate(BranchName),
+    /// Give a branch another name; everything else about it stays.
+    RenameBranch {
+        /// Its name.
+        from: BranchName,
+        /// The name it gets; [`Error::AlreadyExists`](crate::Error::AlreadyExists) if it is taken.
+        to: BranchName,
+    },
     /// Delete a branch's name; its nodes stay. The active branch cannot be deleted.
     DeleteBranch(BranchName),
     /// Become the branch's writer: earlier fences are refused from now on.

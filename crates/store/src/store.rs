@@ -11,12 +11,14 @@ use crate::blob::BlobId;
 use crate::conversation::{
     Conversation, ConversationPage, ConversationUpdate, ListConversations, NewConversation,
 };
+use crate::erase::{EraseScope, Erased};
 use crate::error::Error;
 use crate::event::Event;
 use crate::key_value::KeyValues;
 use crate::limits::Limits;
 use crate::node::Node;
 use crate::read::{NodeQuery, Page, ReadRequest};
+use crate::redact::{RedactRequest, Redacted};
 use crate::refs::{RefChange, RefChanged, Refs};
 use crate::state::{State, StateRequest};
 
@@ -28,7 +30,8 @@ use crate::state::{State, StateRequest};
 /// [`Error::NotFound`], exactly as if it did not exist. Conversation ids are unique within
 /// an owner, node ids, message ids and names within a conversation.
 ///
-/// **Atomic.** Each call is one transaction: an error leaves nothing behind, except
+/// **Atomic.** Each call is one transaction, for whoever looks (deleting goes on after what can be
+/// seen is gone): an error leaves nothing behind, except
 /// [`Error::OutcomeUnknown`], after which the same call may be repeated. A dropped future leaves
 /// nothing, or the complete call. An append stores its nodes, blobs, state, the branch's move, a
 /// new branch and the event together.
@@ -41,6 +44,7 @@ use crate::state::{State, StateRequest};
 /// conversation are serial; a reader sees the state between two writes, never half of one.
 ///
 /// **Immutable.** Nodes never change, so the path to a node is constant. Only names move.
+/// Redaction is the one exception: it replaces what a node says, never where it stands.
 /// Deleting a branch or a checkpoint deletes the name; deleting a conversation deletes everything.
 ///
 /// **Idempotent.** An append is identified by its node ids. All stored with the same bytes, one
@@ -90,6 +94,11 @@ pub trait Store: KeyValues + fmt::Debug {
     ) -> Result<Conversation, Error>;
 
     /// Deletes a conversation and everything that hangs off it.
+    ///
+    /// From the first step on it is not there for anybody, and whoever still writes to it is told
+    /// [`Error::NotFound`]. The rows follow in bounded steps before this returns; if it is dropped
+    /// or the process dies, a later step of the store does the rest. Until then making one of the
+    /// same id may be [`Error::Busy`].
     async fn delete_conversation(&self, owner: &Owner, id: &ConversationId) -> Result<(), Error>;
 
     /// Appends items; see the trait's documentation.
@@ -127,7 +136,7 @@ pub trait Store: KeyValues + fmt::Debug {
     /// All branches and checkpoints, at one instant.
     async fn refs(&self, owner: &Owner, id: &ConversationId) -> Result<Refs, Error>;
 
-    /// Makes, activates, claims, moves or deletes a name.
+    /// Makes, activates, claims, renames, moves or deletes a name.
     async fn change_ref(
         &self,
         owner: &Owner,
@@ -151,6 +160,27 @@ pub trait Store: KeyValues + fmt::Debug {
         id: &ConversationId,
         blob: BlobId,
     ) -> Result<Arc<[u8]>, Error>;
+
+    /// Replaces the bytes of these nodes by their tombstones
+    /// ([`contexture_ir::redacted_json`]), and removes these state values and blobs, for ever: no
+    /// file, index or search text keeps them. A node keeps its place, ids, counters and pairing,
+    /// and says when it was redacted. State that has a removed value keeps the entry, without a
+    /// value.
+    ///
+    /// The list is taken as it is; [`redaction`](crate::redaction) finds what belongs together. An
+    /// unknown node is [`Error::NotFound`] and nothing is changed; what is redacted already stays.
+    async fn redact(
+        &self,
+        owner: &Owner,
+        id: &ConversationId,
+        request: RedactRequest,
+    ) -> Result<Redacted, Error>;
+
+    /// One bounded step of erasing everything of an owner or a resource: conversations with all
+    /// that hangs off them, what earlier deletions left, values. Unlike a deleted value, an erased
+    /// one leaves no version behind. Call it until it says that nothing is left, or use
+    /// [`erase_all`](crate::erase_all).
+    async fn erase(&self, owner: &Owner, scope: &EraseScope) -> Result<Erased, Error>;
 
     /// The events after number `after` (0: from the first), at most `limit`, in order.
     async fn events(

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use contexture_ir::{CheckpointName, ConversationId, Owner};
 use contexture_store::{
     Activation, AppendRequest, BlobId, ConversationUpdate, Error, EventKind, Expected, Fence,
-    KeyScope, PutEntry, RefChange, Store, Thing,
+    KeyScope, ListEntries, PutEntry, RefChange, Store, Thing,
 };
 
 use crate::chat::{Chat, NOW, branch, item, node};
@@ -110,7 +110,14 @@ pub(super) async fn entries_are_versioned(store: Tested) {
     );
     assert_eq!(write(None, Expected::Version(2)).await.unwrap(), 3);
     assert_eq!(store.entry(&owner, &scope, "k").await.unwrap(), None);
-    assert!(store.entries(&owner, &scope, "").await.unwrap().is_empty());
+    assert!(
+        store
+            .entries(&owner, ListEntries::of(scope.clone(), ""))
+            .await
+            .unwrap()
+            .entries
+            .is_empty()
+    );
     // A version never returns, so an old one never fits again.
     assert_eq!(write(Some("3"), Expected::Absent).await.unwrap(), 4);
     assert_eq!(write(Some(""), Expected::Any).await.unwrap(), 5);
@@ -141,19 +148,21 @@ pub(super) async fn entries_keep_to_their_scope(store: Tested) {
             ("a", vec!["a", "ab"]),
             ("z", vec![]),
         ] {
-            let found = chat.store.entries(&ada, scope, prefix).await.unwrap();
-            let got: Vec<_> = found.iter().map(|entry| entry.key.as_str()).collect();
+            let list = ListEntries::of(scope.clone(), prefix);
+            let found = chat.store.entries(&ada, list).await.unwrap().entries;
+            let got: Vec<_> = found.iter().map(|(_, entry)| entry.key.as_str()).collect();
             assert_eq!(got, keys);
-            for entry in found {
+            for (_, entry) in found {
                 assert_eq!(*entry.value, *format!("{n}{}", entry.key).as_bytes());
             }
         }
     }
     assert!(
         chat.store
-            .entries(&bob, &KeyScope::Owner, "")
+            .entries(&bob, ListEntries::of(KeyScope::Owner, ""))
             .await
             .unwrap()
+            .entries
             .is_empty()
     );
 }
@@ -181,7 +190,12 @@ pub(super) async fn a_conversations_entries_go_with_it(store: Tested) {
     let entry = chat.store.entry(&chat.owner, &scope, "k").await.unwrap();
     assert_eq!(entry, None);
     let never = KeyScope::Conversation(ConversationId::new("never").unwrap());
-    assert!(chat.store.entries(&chat.owner, &never, "").await.is_err());
+    assert!(
+        chat.store
+            .entries(&chat.owner, ListEntries::of(never.clone(), ""))
+            .await
+            .is_err()
+    );
 }
 
 pub(super) async fn events_tell_everything_in_order(store: Tested) {

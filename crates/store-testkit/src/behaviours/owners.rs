@@ -5,8 +5,8 @@ use std::sync::Arc;
 use contexture_ir::{BranchName, CheckpointName, MessageId, Owner};
 use contexture_store::{
     Activation, At, BlobId, BranchLabel, ConversationUpdate, Error, Expected, KeyScope,
-    ListConversations, MetadataChange, NewBranch, NodeQuery, OnMoved, PutEntry, ReadRequest,
-    RefChange, StateRequest, Store, Thing, TitleChange,
+    ListConversations, ListEntries, MetadataChange, NewBranch, NodeQuery, OnMoved, PutEntry,
+    ReadRequest, RefChange, StateRequest, Store, Thing, TitleChange,
 };
 use contexture_store::{AppendAt, AppendRequest};
 
@@ -84,7 +84,10 @@ pub(super) async fn everything_is_not_found(chat: &Chat) {
     refused!("events", store.events(owner, id, 0, 10));
     let scope = KeyScope::Conversation(id.clone());
     refused!("entry", store.entry(owner, &scope, "k"));
-    refused!("entries", store.entries(owner, &scope, ""));
+    refused!(
+        "entries",
+        store.entries(owner, ListEntries::of(scope.clone(), ""))
+    );
     let put = PutEntry {
         key: "k".to_owned(),
         value: None,

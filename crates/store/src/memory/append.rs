@@ -58,6 +58,7 @@ impl Tree {
             Some(Stored {
                 content_hash: placed.node.content_hash,
                 parent: placed.node.parent,
+                redacted: placed.node.redacted_ms.is_some(),
             })
         };
         items.iter().map(stored).collect()
@@ -252,6 +253,7 @@ impl Tree {
             copied_from: item.copied_from,
             meaning_hash: item.meaning_hash,
             created_ms: item.created_ms,
+            redacted_ms: None,
         };
         self.arena.push(Placed {
             node: Arc::new(node),

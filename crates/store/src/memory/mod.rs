@@ -4,10 +4,11 @@
 //! lock is held for one operation and never across an await.
 
 mod append;
+mod entries;
+mod redact;
 mod tree;
 
-use std::collections::BTreeMap;
-use std::ops::Bound;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
@@ -18,16 +19,19 @@ use crate::blob::BlobId;
 use crate::conversation::{
     Conversation, ConversationPage, ConversationUpdate, Cursor, ListConversations, NewConversation,
 };
+use crate::erase::{EraseScope, Erased};
 use crate::error::{Error, Thing};
 use crate::event::Event;
-use crate::key_value::{Entry, KeyScope, KeyValues, PutEntry};
+use crate::key_value::{Entry, EntryPage, KeyScope, KeyValues, ListEntries, PutEntry};
 use crate::limits::Limits;
 use crate::node::Node;
 use crate::read::{NodeQuery, Page, ReadRequest};
+use crate::redact::{RedactRequest, Redacted};
 use crate::refs::{RefChange, RefChanged, Refs};
 use crate::rules;
 use crate::state::{State, StateRequest};
 use crate::store::{Capabilities, Store};
+use entries::Entries;
 use tree::Tree;
 
 /// A store that lives as long as its value.
@@ -40,15 +44,7 @@ pub struct MemoryStore {
 #[derive(Debug, Default)]
 struct World {
     trees: BTreeMap<(Owner, ConversationId), Tree>,
-    entries: BTreeMap<(Owner, KeyScope), BTreeMap<String, Slot>>,
-}
-
-/// A key that was ever written; deleted keys keep their version.
-#[derive(Debug)]
-struct Slot {
-    value: Option<Arc<[u8]>>,
-    version: u64,
-    at_ms: i64,
+    entries: Entries,
 }
 
 impl MemoryStore {
@@ -87,6 +83,35 @@ impl World {
         self.trees
             .get_mut(&(owner.clone(), id.clone()))
             .ok_or_else(|| Error::not_found(Thing::Conversation, id))
+    }
+
+    /// All at once: bounded steps matter where others wait for them.
+    fn erase(&mut self, owner: &Owner, scope: &EraseScope) -> Erased {
+        let mut gone = BTreeSet::new();
+        self.trees.retain(|(of, id), tree| {
+            let goes = of == owner
+                && match scope {
+                    EraseScope::Owner => true,
+                    EraseScope::Resource(name) => tree.record.resource.as_ref() == Some(name),
+                };
+            if goes {
+                gone.insert(KeyScope::Conversation(id.clone()));
+            }
+            !goes
+        });
+        let entries = self.entries.remove(|of, held| {
+            let asked_for = match (scope, held) {
+                (EraseScope::Owner, _) => true,
+                (EraseScope::Resource(name), KeyScope::Resource(held)) => name == held,
+                (EraseScope::Resource(_), _) => gone.contains(held),
+            };
+            of == owner && asked_for
+        });
+        Erased {
+            conversations: gone.len() as u64,
+            entries,
+            more: false,
+        }
     }
 
     fn check_scope(&mut self, owner: &Owner, scope: &KeyScope) -> Result<(), Error> {
@@ -135,13 +160,14 @@ impl Store for MemoryStore {
         owner: &Owner,
         list: ListConversations,
     ) -> Result<ConversationPage, Error> {
+        rules::check_list(&list, &self.limits)?;
         let world = self.world();
         let mut all: Vec<Conversation> = world
             .trees
             .iter()
             .filter(|((of, _), _)| of == owner)
             .map(|(_, tree)| tree.record())
-            .filter(|one| list.resource.is_none() || one.resource == list.resource)
+            .filter(|one| rules::lists(&list, one))
             .filter(|one| match &list.after {
                 None => true,
                 Some(Cursor { updated_ms, id }) => (-one.updated_ms, &one.id) > (-updated_ms, id),
@@ -175,7 +201,9 @@ impl Store for MemoryStore {
         let gone = world.trees.remove(&(owner.clone(), id.clone()));
         gone.ok_or_else(|| Error::not_found(Thing::Conversation, id))?;
         let scope = KeyScope::Conversation(id.clone());
-        world.entries.remove(&(owner.clone(), scope));
+        world
+            .entries
+            .remove(|of, held| of == owner && *held == scope);
         Ok(())
     }
 
@@ -249,6 +277,20 @@ impl Store for MemoryStore {
         self.tree(owner, id, |tree| tree.blob(blob))
     }
 
+    async fn redact(
+        &self,
+        owner: &Owner,
+        id: &ConversationId,
+        request: RedactRequest,
+    ) -> Result<Redacted, Error> {
+        rules::check_redact(&request, &self.limits)?;
+        self.tree(owner, id, |tree| tree.redact(&request))
+    }
+
+    async fn erase(&self, owner: &Owner, scope: &EraseScope) -> Result<Erased, Error> {
+        Ok(self.world().erase(owner, scope))
+    }
+
     async fn events(
         &self,
         owner: &Owner,
@@ -270,27 +312,15 @@ impl KeyValues for MemoryStore {
     ) -> Result<Option<Entry>, Error> {
         let mut world = self.world();
         world.check_scope(owner, scope)?;
-        let slots = world.entries.get(&(owner.clone(), scope.clone()));
-        Ok(slots.and_then(|slots| slots.get(key)?.entry(key)))
+        Ok(world.entries.get(owner, scope, key))
     }
 
-    async fn entries(
-        &self,
-        owner: &Owner,
-        scope: &KeyScope,
-        prefix: &str,
-    ) -> Result<Vec<Entry>, Error> {
+    async fn entries(&self, owner: &Owner, list: ListEntries) -> Result<EntryPage, Error> {
         let mut world = self.world();
-        world.check_scope(owner, scope)?;
-        let Some(slots) = world.entries.get(&(owner.clone(), scope.clone())) else {
-            return Ok(Vec::new());
-        };
-        let from = (Bound::Included(prefix), Bound::Unbounded);
-        Ok(slots
-            .range::<str, _>(from)
-            .take_while(|(key, _)| key.starts_with(prefix))
-            .filter_map(|(key, slot)| slot.entry(key))
-            .collect())
+        if let Some(scope) = &list.scope {
+            world.check_scope(owner, scope)?;
+        }
+        Ok(world.entries.list(owner, &list))
     }
 
     async fn put_entry(
@@ -302,33 +332,6 @@ impl KeyValues for MemoryStore {
         rules::check_put_entry(scope, &put, &self.limits)?;
         let mut world = self.world();
         world.check_scope(owner, scope)?;
-        let slots = world
-            .entries
-            .entry((owner.clone(), scope.clone()))
-            .or_default();
-        let slot = slots.get(&put.key);
-        let present = slot.filter(|slot| slot.value.is_some());
-        rules::check_version(&put, present.map(|slot| slot.version))?;
-        let version = slot.map_or(0, |slot| slot.version) + 1;
-        slots.insert(
-            put.key,
-            Slot {
-                value: put.value,
-                version,
-                at_ms: put.at_ms,
-            },
-        );
-        Ok(version)
-    }
-}
-
-impl Slot {
-    fn entry(&self, key: &str) -> Option<Entry> {
-        Some(Entry {
-            key: key.to_owned(),
-            value: Arc::clone(self.value.as_ref()?),
-            version: self.version,
-            at_ms: self.at_ms,
-        })
+        world.entries.put(owner, scope, put)
     }
 }

@@ -190,7 +190,7 @@ impl Tree {
     pub(super) fn read(&self, request: &ReadRequest) -> Result<Page, Error> {
         let end = self.end(&request.at)?;
         let depth = self.counters(end).depth;
-        let extent = rules::extent(request, depth);
+        let extent = rules::extent(request, &self.counters(end));
         let mut nodes = Vec::new();
         let mut index = self.ancestor(end, extent.to.min(depth));
         while let Some(placed) = self.placed(index) {
@@ -239,16 +239,22 @@ impl Tree {
                     self.placed(Some(*index))
                         .is_some_and(|placed| placed.node.message_id.is_none())
                 }));
-                found.sort_by_key(|index| {
-                    let node = self.placed(Some(*index)).map(|placed| &placed.node);
-                    node.map(|node| (node.depth, node.id))
-                });
                 if found.is_empty() {
                     return Err(Error::not_found(Thing::Message, message));
                 }
-                Ok(nodes(&found))
+                Ok(by_depth(nodes(&found)))
             }
+            NodeQuery::CopiesOf(source) => {
+                self.index(*source)?;
+                Ok(self.all(|node| node.copied_from == Some(*source)))
+            }
+            NodeQuery::Kind(kind) => Ok(self.all(|node| node.kind == *kind)),
         }
+    }
+
+    fn all(&self, which: impl Fn(&Node) -> bool) -> Vec<Arc<Node>> {
+        let nodes = self.arena.iter().map(|placed| &placed.node);
+        by_depth(nodes.filter(|node| which(node)).cloned().collect())
     }
 
     pub(super) fn state(&self, request: &StateRequest) -> Result<State, Error> {
@@ -316,6 +322,17 @@ impl Tree {
                 let branch = name.clone();
                 self.event(at_ms, EventKind::BranchActivated { branch });
                 self.branch_result(&name)
+            }
+            RefChange::RenameBranch { from, to } => {
+                self.branch_mut(&from)?;
+                self.label(&BranchLabel::Named(to.clone()))?;
+                self.branch_mut(&from)?.name = to.clone();
+                if self.record.active == from {
+                    self.record.active = to.clone();
+                }
+                let shown = self.branch_result(&to);
+                self.event(at_ms, EventKind::BranchRenamed { from, to });
+                shown
             }
             RefChange::DeleteBranch(name) => {
                 self.branch_mut(&name)?;
@@ -416,4 +433,9 @@ impl Tree {
         let bytes = self.blobs.get(&id).cloned();
         bytes.ok_or_else(|| Error::not_found(Thing::Blob, id))
     }
+}
+
+fn by_depth(mut nodes: Vec<Arc<Node>>) -> Vec<Arc<Node>> {
+    nodes.sort_by_key(|node| (node.depth, node.id));
+    nodes
 }

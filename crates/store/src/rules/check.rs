@@ -11,6 +11,7 @@ use crate::conversation::{
 use crate::error::{Error, IdConflict, Thing};
 use crate::key_value::{Expected, KeyScope, PutEntry};
 use crate::limits::Limits;
+use crate::redact::RedactRequest;
 use crate::state::StateOp;
 
 /// Whether an append is within the limits and does not contradict itself. Gives its size in bytes.
@@ -178,6 +179,12 @@ pub fn check_put_entry(scope: &KeyScope, put: &PutEntry, limits: &Limits) -> Res
     )
 }
 
+/// Whether a redaction is within the limits.
+pub fn check_redact(request: &RedactRequest, limits: &Limits) -> Result<(), Error> {
+    let count = request.nodes.len() + request.values.len() + request.blobs.len();
+    within("redact_items", limits.redact_items, count)
+}
+
 /// Whether a write outside the tree finds what it expects. `present`: the version of the value that
 /// is there, if one is.
 pub fn check_version(put: &PutEntry, present: Option<u64>) -> Result<(), Error> {
@@ -221,7 +228,7 @@ pub fn check_prefix(prefix: &str) -> Result<([u8; 16], [u8; 16]), Error> {
     Ok(bounds)
 }
 
-fn within(limit: &'static str, max: usize, actual: usize) -> Result<(), Error> {
+pub(super) fn within(limit: &'static str, max: usize, actual: usize) -> Result<(), Error> {
     if actual > max {
         return Err(Error::Limit {
             limit,

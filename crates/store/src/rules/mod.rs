@@ -7,6 +7,7 @@
 mod automatic_name;
 mod check;
 mod count;
+mod filter;
 mod land;
 mod merge;
 mod page;
@@ -16,9 +17,10 @@ mod root_record;
 pub use automatic_name::automatic_name;
 pub use check::{
     check_append, check_blob, check_delete_branch, check_new_conversation, check_prefix,
-    check_put_entry, check_update, check_version, merge_metadata,
+    check_put_entry, check_redact, check_update, check_version, merge_metadata,
 };
 pub use count::{Counters, count};
+pub use filter::{Attributes, attributes, check_list, lists, matches, title_contains};
 pub use land::{BranchFacts, Landing, land};
 pub use merge::{Merged, merge};
 pub use page::{Extent, extent};

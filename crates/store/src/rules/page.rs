@@ -1,5 +1,6 @@
 //! Which depths a read covers.
 
+use super::count::Counters;
 use crate::read::{ReadRequest, Span};
 
 /// Depths to be read: `from..=to`, empty if `from > to`, and where the next page begins.
@@ -13,14 +14,16 @@ pub struct Extent {
     pub next: Option<u64>,
 }
 
-/// The depths that `request` covers on a path of length `depth`.
+/// The depths that `request` covers on a path whose end has these counters.
 #[must_use]
-pub fn extent(request: &ReadRequest, depth: u64) -> Extent {
+pub fn extent(request: &ReadRequest, end: &Counters) -> Extent {
+    let depth = end.depth;
     let (from, to) = match request.span {
         Span::Whole => (1, depth),
         Span::Last(count) => (depth.saturating_sub(count) + 1, depth),
         Span::From(from) => (from.max(1), depth),
         Span::Between(from, to) => (from.max(1), to.min(depth)),
+        Span::SinceCompaction => (end.compacted.max(1), depth),
     };
     let Some(limit) = request.limit else {
         return Extent {
@@ -52,15 +55,24 @@ mod tests {
 
     #[test]
     fn spans_stay_on_the_path() {
-        let check = |span, limit, expected: (u64, u64, Option<u64>)| {
+        let check_on = |compacted, span, limit, expected: (u64, u64, Option<u64>)| {
             let request = ReadRequest {
                 at: At::Branch(BranchName::main()),
                 span,
                 limit,
             };
-            let got = extent(&request, 10);
+            let end = Counters {
+                depth: 10,
+                compacted,
+                ..Counters::default()
+            };
+            let got = extent(&request, &end);
             assert_eq!((got.from, got.to, got.next), expected, "{span:?} {limit:?}");
         };
+        let check = |span, limit, expected| check_on(4, span, limit, expected);
+        check(Span::SinceCompaction, None, (4, 10, None));
+        check(Span::SinceCompaction, Some(2), (4, 5, Some(6)));
+        check_on(0, Span::SinceCompaction, None, (1, 10, None));
         check(Span::Whole, None, (1, 10, None));
         check(Span::Whole, Some(4), (1, 4, Some(5)));
         check(Span::Whole, Some(10), (1, 10, None));

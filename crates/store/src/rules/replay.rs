@@ -12,6 +12,8 @@ pub struct Stored {
     pub content_hash: ContentHash,
     /// The node before it.
     pub parent: Option<NodeId>,
+    /// Whether it was redacted.
+    pub redacted: bool,
 }
 
 /// Whether `items` repeat an earlier append: `stored` says, item by item, what is stored under its
@@ -28,6 +30,9 @@ pub fn replay(items: &[NewItem], stored: &[Option<Stored>]) -> Result<bool, Erro
             let known = items.get(first).map_or(item.id, |item| item.id);
             return conflict(known, IdConflict::NotARepeat);
         };
+        if stored.redacted {
+            return conflict(item.id, IdConflict::Redacted);
+        }
         if stored.content_hash != ContentHash::of(item.json.as_bytes()) {
             return conflict(item.id, IdConflict::OtherBytes);
         }

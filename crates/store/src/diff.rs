@@ -1,0 +1,76 @@
+//! What two paths have apart.
+
+use contexture_ir::{ConversationId, Owner};
+
+use crate::ancestor::{Divergence, divergence};
+use crate::error::Error;
+use crate::read::{At, Page, ReadRequest, Span};
+use crate::store::Store;
+
+/// What two paths have apart.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BranchDiff {
+    /// Where they part.
+    pub divergence: Divergence,
+    /// The nodes that only the left path has, oldest first; at most as many as were asked for.
+    pub left: Page,
+    /// The nodes that only the right path has, likewise.
+    pub right: Page,
+}
+
+/// Compares two paths: where they part, and up to `limit` nodes of each side after that. A page
+/// says where to go on, by its head and [`Span::From`].
+///
+/// Costs what [`divergence`] costs, and reading the nodes it gives.
+pub async fn diff(
+    store: &dyn Store,
+    owner: &Owner,
+    id: &ConversationId,
+    left: At,
+    right: At,
+    limit: usize,
+) -> Result<BranchDiff, Error> {
+    // The heads are fixed first, so that every question is about the same paths.
+    let ends = [
+        store.read(owner, id, ReadRequest::last(left, 0)).await?,
+        store.read(owner, id, ReadRequest::last(right, 0)).await?,
+    ];
+    let divergence = match ends.each_ref().map(|end| end.head) {
+        [Some(left), Some(right)] => {
+            divergence(store, owner, id, At::Node(left), At::Node(right)).await?
+        }
+        _ => Divergence {
+            ancestor: None,
+            shared: 0,
+            left: ends[0].depth,
+            right: ends[1].depth,
+        },
+    };
+    let from = divergence.shared + 1;
+    let [left, right] = ends;
+    Ok(BranchDiff {
+        left: side(store, owner, id, left, from, limit).await?,
+        right: side(store, owner, id, right, from, limit).await?,
+        divergence,
+    })
+}
+
+/// The path to `end` from depth `from` on.
+async fn side(
+    store: &dyn Store,
+    owner: &Owner,
+    id: &ConversationId,
+    end: Page,
+    from: u64,
+    limit: usize,
+) -> Result<Page, Error> {
+    let Some(head) = end.head else {
+        return Ok(end);
+    };
+    let request = ReadRequest {
+        at: At::Node(head),
+        span: Span::From(from),
+        limit: Some(limit),
+    };
+    store.read(owner, id, request).await
+}

@@ -1,0 +1,139 @@
+//! What belongs together when something is redacted.
+//!
+//! Followed is what is recorded: copies, in both directions, compactions, blobs that items name.
+//! Not followed are state entries. Nothing records which nodes a layer's value was made from;
+//! whoever knows adds its hash to [`RedactRequest::values`].
+
+use std::collections::BTreeSet;
+
+use contexture_ir::{ConversationId, NodeId, Owner};
+
+use crate::blob::BlobId;
+use crate::error::{Error, Thing};
+use crate::graph::graph;
+use crate::node::{Node, NodeKind};
+use crate::read::{At, NodeQuery, ReadRequest, Span};
+use crate::redact::RedactRequest;
+use crate::store::Store;
+
+/// What has to be redacted with `nodes`: the nodes themselves, whatever they were copied from and
+/// whatever was copied from them, the compactions after any of these on a path, and the blobs that
+/// only these name. Nothing is changed: show it, then give it to [`Store::redact`].
+///
+/// Costs a few reads for each node and compaction; a read of the whole tree if a blob is named.
+pub async fn redaction(
+    store: &dyn Store,
+    owner: &Owner,
+    id: &ConversationId,
+    nodes: &[NodeId],
+    at_ms: i64,
+) -> Result<RedactRequest, Error> {
+    let compactions = NodeQuery::Kind(NodeKind::Compaction);
+    let compactions = store.nodes(owner, id, compactions).await?;
+    let mut request = RedactRequest {
+        at_ms,
+        ..RedactRequest::default()
+    };
+    let mut named = BTreeSet::new();
+    let mut known = BTreeSet::new();
+    let mut open: Vec<NodeId> = nodes.to_vec();
+    while let Some(next) = open.pop() {
+        if !known.insert(next) {
+            continue;
+        }
+        for node in store.nodes(owner, id, NodeQuery::Id(next)).await? {
+            named.extend(blob_ids(&node.json));
+            open.extend(node.copied_from);
+            let copies = store.nodes(owner, id, NodeQuery::CopiesOf(next)).await?;
+            open.extend(copies.iter().map(|copy| copy.id));
+            for compaction in &compactions {
+                if !known.contains(&compaction.id)
+                    && stands_for(store, owner, id, compaction, &node).await?
+                {
+                    open.push(compaction.id);
+                }
+            }
+        }
+    }
+    request.blobs = only_named_by(store, owner, id, &known, named).await?;
+    request.nodes = known.into_iter().collect();
+    Ok(request)
+}
+
+/// A compaction stands for everything before it on its path.
+async fn stands_for(
+    store: &dyn Store,
+    owner: &Owner,
+    id: &ConversationId,
+    compaction: &Node,
+    node: &Node,
+) -> Result<bool, Error> {
+    if node.depth >= compaction.depth {
+        return Ok(false);
+    }
+    let request = ReadRequest {
+        at: At::Node(compaction.id),
+        span: Span::Between(node.depth, node.depth),
+        limit: None,
+    };
+    let page = store.read(owner, id, request).await?;
+    Ok(page
+        .nodes
+        .first()
+        .is_some_and(|on_path| on_path.id == node.id))
+}
+
+/// Those of `blobs` that exist and that no other node names.
+async fn only_named_by(
+    store: &dyn Store,
+    owner: &Owner,
+    id: &ConversationId,
+    nodes: &BTreeSet<NodeId>,
+    mut blobs: BTreeSet<BlobId>,
+) -> Result<Vec<BlobId>, Error> {
+    let mut stored = Vec::new();
+    for blob in std::mem::take(&mut blobs) {
+        match store.blob(owner, id, blob).await {
+            Ok(_) => stored.push(blob),
+            Err(Error::NotFound {
+                what: Thing::Blob, ..
+            }) => {}
+            Err(error) => return Err(error),
+        }
+    }
+    if stored.is_empty() {
+        return Ok(stored);
+    }
+    let mut elsewhere = BTreeSet::new();
+    for one in graph(store, owner, id).await?.nodes {
+        if !nodes.contains(&one.id) {
+            for node in store.nodes(owner, id, NodeQuery::Id(one.id)).await? {
+                elsewhere.extend(blob_ids(&node.json));
+            }
+        }
+    }
+    stored.retain(|blob| !elsewhere.contains(blob));
+    Ok(stored)
+}
+
+/// Whatever in a text looks like the id of a blob: 32 hexadecimal digits, no more.
+fn blob_ids(json: &str) -> Vec<BlobId> {
+    let runs = json.split(|c: char| !c.is_ascii_hexdigit());
+    let runs = runs.filter(|run| run.len() == 32);
+    runs.filter_map(|run| run.parse().ok()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ids_of_blobs_are_found_in_text() {
+        let id = "0123456789abcdef0123456789abcdef";
+        let found = |text: &str| blob_ids(text).len();
+        assert_eq!(found(&format!(r#"{{"url":"context://{id}"}}"#)), 1);
+        assert_eq!(found(&format!("{id} {id}")), 2);
+        assert_eq!(found(&format!("{id}0")), 0);
+        assert_eq!(found("0123"), 0);
+    }
+}
