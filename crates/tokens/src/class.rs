@@ -15,12 +15,16 @@ pub(crate) enum Class {
     Json,
     /// Chinese, Japanese, Korean.
     Cjk,
-    /// Other scripts, emoji, and dense strings: numbers, hashes, base64.
+    /// Other scripts, emoji, and dense strings: hashes, base64.
     Other,
+    /// Runs of ASCII digits, counted by the digit: some vocabularies take three to a token, some one.
+    Digits,
+    /// White space alone, counted by the runs of one character: a new line and its indentation are two.
+    Blank,
 }
 
 impl Class {
-    pub(crate) const COUNT: usize = 5;
+    pub(crate) const COUNT: usize = 7;
 
     pub(crate) fn index(self) -> usize {
         match self {
@@ -29,6 +33,8 @@ impl Class {
             Self::Json => 2,
             Self::Cjk => 3,
             Self::Other => 4,
+            Self::Digits => 5,
+            Self::Blank => 6,
         }
     }
 }
@@ -64,18 +70,58 @@ impl<'t> Classifier<'t> {
             self.line_end = self.at + length;
         }
         self.at += piece.len();
-        script(piece).unwrap_or(self.line)
+        if piece.iter().all(u8::is_ascii_digit) {
+            Class::Digits
+        } else if blank(piece) {
+            Class::Blank
+        } else {
+            script(piece).unwrap_or(self.line)
+        }
     }
 }
 
-/// The class by script of a piece's first character, `None` for Latin and signs of ASCII.
+/// In which unit a piece of a class is counted, given its tokens.
+pub(crate) fn units(class: Class, piece: &[u8], tokens: u64) -> u64 {
+    match class {
+        Class::Digits => piece.len() as u64,
+        Class::Blank => runs(piece),
+        _ => tokens,
+    }
+}
+
+/// The runs of one character in white space, 31 of it at most; what is not ASCII counts by the byte.
+fn runs(piece: &[u8]) -> u64 {
+    const LONGEST: u64 = 31;
+    piece
+        .chunk_by(|a, b| a == b && a.is_ascii())
+        .map(|run| (run.len() as u64).div_ceil(LONGEST))
+        .sum()
+}
+
+fn blank(piece: &[u8]) -> bool {
+    std::str::from_utf8(piece).is_ok_and(|text| text.chars().all(char::is_whitespace))
+}
+
+/// The class by script of a piece's first character that has one, `None` for Latin and signs.
 fn script(piece: &[u8]) -> Option<Class> {
-    let body = piece.strip_prefix(b" ").unwrap_or(piece);
-    let (&first, rest) = body.split_first()?;
-    if first < 0xc9 {
+    if piece.iter().all(|&byte| byte < 0xc9) {
         // ASCII, and Latin up to U+0240.
         return None;
     }
+    let mut rest = piece;
+    while let Some(at) = rest.iter().position(|&byte| byte >= 0xc9) {
+        rest = rest.get(at..)?;
+        if let Some(class) = script_of(rest) {
+            return Some(class);
+        }
+        rest = rest.get(1..)?;
+    }
+    None
+}
+
+/// The class by script of the character at the start, which is beyond U+0240.
+fn script_of(bytes: &[u8]) -> Option<Class> {
+    let (&first, rest) = bytes.split_first()?;
     let tail = |at: usize| u32::from(rest.get(at).copied().unwrap_or(0) & 0x3f);
     let code = match first {
         0xe0..=0xef => u32::from(first & 0x0f) << 12 | tail(0) << 6 | tail(1),
@@ -89,6 +135,8 @@ fn script(piece: &[u8]) -> Option<Class> {
         | 0xf900..=0xfaff
         | 0xff00..=0xffef
         | 0x2_0000..=0x3_ffff => Some(Class::Cjk),
+        // Joiners and marks of direction stand between emoji and in other scripts.
+        0x200b..=0x200f | 0x2028..=0x202e | 0x2060..=0x206f => Some(Class::Other),
         // Latin Extended Additional, and punctuation such as quotes and dashes.
         0x1e00..=0x1eff | 0x2000..=0x206f => None,
         _ => Some(Class::Other),
