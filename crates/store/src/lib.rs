@@ -30,6 +30,7 @@ mod redact;
 mod redaction;
 mod refs;
 pub mod rules;
+mod search;
 mod state;
 mod state_key;
 mod store;
@@ -59,6 +60,10 @@ pub use redact::{RedactRequest, Redacted};
 pub use redaction::redaction;
 pub use refs::{
     Activation, Branch, BranchLabel, Checkpoint, Fence, NewBranch, RefChange, RefChanged, Refs,
+};
+pub use search::{
+    Coverage, Hidden, Hit, Search, SearchCursor, SearchLimits, SearchPage, SearchRequest,
+    SearchScope, Snippet,
 };
 pub use state::{
     State, StateChange, StateEntry, StateOp, StatePatch, StateRequest, StateRoot, StateValues,

@@ -4,6 +4,8 @@
 //! short silently. The defaults bound what one call can hold the writer for: a longer import is a
 //! series of appends, which a backend's group commit makes about as cheap as one.
 
+use crate::search::SearchLimits;
+
 /// The limits of a store.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Limits {
@@ -29,6 +31,8 @@ pub struct Limits {
     pub entry_bytes: usize,
     /// Nodes, state values and blobs of one redaction, together. Default 4,096.
     pub redact_items: usize,
+    /// What one search may cost.
+    pub search: SearchLimits,
 }
 
 impl Default for Limits {
@@ -45,6 +49,7 @@ impl Default for Limits {
             blob_bytes: 64 << 20,
             entry_bytes: 1 << 20,
             redact_items: 4096,
+            search: SearchLimits::default(),
         }
     }
 }

@@ -20,6 +20,7 @@ use crate::node::Node;
 use crate::read::{NodeQuery, Page, ReadRequest};
 use crate::redact::{RedactRequest, Redacted};
 use crate::refs::{RefChange, RefChanged, Refs};
+use crate::search::Search;
 use crate::state::{State, StateRequest};
 
 /// A place that keeps conversations.
@@ -190,6 +191,11 @@ pub trait Store: KeyValues + fmt::Debug {
         after: u64,
         limit: usize,
     ) -> Result<Vec<Event>, Error>;
+
+    /// Full-text search, if this backend has it.
+    fn search(&self) -> Option<&dyn Search> {
+        None
+    }
 }
 
 /// What a backend does beyond the contract.

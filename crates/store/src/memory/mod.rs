@@ -6,6 +6,7 @@
 mod append;
 mod entries;
 mod redact;
+mod search;
 mod tree;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -29,6 +30,7 @@ use crate::read::{NodeQuery, Page, ReadRequest};
 use crate::redact::{RedactRequest, Redacted};
 use crate::refs::{RefChange, RefChanged, Refs};
 use crate::rules;
+use crate::search::Search;
 use crate::state::{State, StateRequest};
 use crate::store::{Capabilities, Store};
 use entries::Entries;
@@ -299,6 +301,10 @@ impl Store for MemoryStore {
         limit: usize,
     ) -> Result<Vec<Event>, Error> {
         self.tree(owner, id, |tree| Ok(tree.events(after, limit)))
+    }
+
+    fn search(&self) -> Option<&dyn Search> {
+        Some(self)
     }
 }
 

@@ -173,7 +173,7 @@ impl Tree {
         }
     }
 
-    fn end(&self, at: &At) -> Result<Option<usize>, Error> {
+    pub(super) fn end(&self, at: &At) -> Result<Option<usize>, Error> {
         match at {
             At::Branch(name) => match self.branch(name) {
                 Some(branch) => Ok(branch.head),

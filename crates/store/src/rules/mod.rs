@@ -8,11 +8,17 @@ mod automatic_name;
 mod check;
 mod count;
 mod filter;
+mod judge;
 mod land;
 mod merge;
 mod page;
+mod query;
+mod rank;
 mod replay;
 mod root_record;
+mod said;
+mod snippet;
+mod terms;
 
 pub use automatic_name::automatic_name;
 pub use check::{
@@ -21,8 +27,14 @@ pub use check::{
 };
 pub use count::{Counters, count};
 pub use filter::{Attributes, attributes, check_list, lists, matches, title_contains};
+pub use judge::{Found, judge};
 pub use land::{BranchFacts, Landing, land};
 pub use merge::{Merged, merge};
 pub use page::{Extent, extent};
+pub use query::{Condition, Query};
+pub use rank::{Candidate, Ranking, check_search};
 pub use replay::{Stored, replay};
 pub use root_record::{RootRecord, decode_root, encode_root};
+pub use said::said;
+pub use snippet::snippet;
+pub use terms::{Purpose, Shape, TERM_BYTES, TERMS_VERSION, Term, index_terms, terms};

@@ -1,0 +1,187 @@
+//! Whether a text is what is looked for, how well, and where.
+//!
+//! The score depends on the query and the text alone: a hit counts more the more often and the
+//! more densely a piece occurs, each further occurrence for less. It is whole-number arithmetic, so
+//! every backend and machine ranks alike, and nobody's texts move another's scores.
+//!
+//! Not here: which texts are asked about.
+
+use std::ops::Range;
+
+use super::query::{Extent, Piece, Query, Wanted};
+use super::terms::{Purpose, Term, terms};
+
+/// A text that is what was looked for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Found {
+    /// How well; more is better. Comparable within one query only.
+    pub score: u32,
+    /// Where the pieces stand in the text, in bytes: by place, not overlapping.
+    pub places: Vec<Range<usize>>,
+}
+
+/// A wanted term where it occurs.
+#[derive(Clone, Copy)]
+struct Occurrence {
+    position: u32,
+    start: usize,
+    end: usize,
+}
+
+/// Looks for all pieces of a query; `None` if one is missing.
+#[must_use]
+pub fn judge(query: &Query, text: &str) -> Option<Found> {
+    if query.is_empty() {
+        return None;
+    }
+    let wanted: Vec<&Wanted> = query.pieces.iter().flat_map(|piece| &piece.terms).collect();
+    let mut occurrences: Vec<Vec<Occurrence>> = vec![Vec::new(); wanted.len()];
+    let mut length: u64 = 0;
+    terms(text, Purpose::Index, |term| {
+        length += 1;
+        for (wanted, occurrences) in wanted.iter().zip(&mut occurrences) {
+            let Some(end) = wanted.end_in(&term) else {
+                continue;
+            };
+            match occurrences.last_mut() {
+                // `c` and `c++` have one position.
+                Some(last) if last.position == term.position => last.end = last.end.max(end),
+                _ => occurrences.push(Occurrence {
+                    position: term.position,
+                    start: term.start,
+                    end,
+                }),
+            }
+        }
+    });
+    let mut found = Found {
+        score: 0,
+        places: Vec::new(),
+    };
+    let mut rest = occurrences.as_slice();
+    for piece in &query.pieces {
+        let (own, others) = rest.split_at(piece.terms.len().min(rest.len()));
+        rest = others;
+        let before = found.places.len();
+        piece.find(own, &mut found.places);
+        let times = found.places.len() - before;
+        if times == 0 {
+            return None;
+        }
+        found.score = found.score.saturating_add(score(times as u64, length));
+    }
+    found.places = joined(found.places);
+    Some(found)
+}
+
+/// BM25's curve with k = 1.2 and b = 0.75 for an average text of 100 terms, times 1,000; at most
+/// 2,200.
+fn score(times: u64, length: u64) -> u32 {
+    let times = times.saturating_mul(1000);
+    let norm = 300 + length.saturating_mul(9);
+    let score = times.saturating_mul(2200) / times.saturating_add(norm);
+    u32::try_from(score).unwrap_or(u32::MAX)
+}
+
+impl Wanted {
+    /// Where the wanted part of a term ends, if the term is the one.
+    fn end_in(&self, term: &Term<'_>) -> Option<usize> {
+        match self.extent {
+            Extent::Whole => (term.text == self.text).then_some(term.end),
+            Extent::Beginning => term.text.starts_with(&self.text).then_some(term.end),
+            Extent::FirstCharacter => term.text.starts_with(&self.text).then_some(term.first_end),
+        }
+    }
+}
+
+impl Piece {
+    /// Where the terms stand side by side; `occurrences` are those of each term, by position.
+    fn find(&self, occurrences: &[Vec<Occurrence>], places: &mut Vec<Range<usize>>) {
+        let Some((first, others)) = occurrences.split_first() else {
+            return;
+        };
+        let offsets = self.terms.iter().skip(1).map(|wanted| wanted.offset);
+        let others: Vec<(u32, &Vec<Occurrence>)> = offsets.zip(others).collect();
+        for begin in first {
+            let mut end = begin.end;
+            let side_by_side = others.iter().all(|(offset, occurrences)| {
+                let position = begin.position.saturating_add(*offset);
+                let at = occurrences.partition_point(|one| one.position < position);
+                let next = occurrences.get(at).filter(|one| one.position == position);
+                next.is_some_and(|one| {
+                    end = end.max(one.end);
+                    true
+                })
+            });
+            if side_by_side {
+                places.push(begin.start..end);
+            }
+        }
+    }
+}
+
+/// By place; what overlaps becomes one.
+fn joined(mut places: Vec<Range<usize>>) -> Vec<Range<usize>> {
+    places.sort_unstable_by_key(|place| (place.start, place.end));
+    let mut out: Vec<Range<usize>> = Vec::with_capacity(places.len());
+    for place in places {
+        match out.last_mut() {
+            Some(last) if place.start < last.end => last.end = last.end.max(place.end),
+            _ => out.push(place),
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn places(query: &str, text: &str) -> String {
+        let found = judge(&Query::parse(query), text);
+        let shown = |found: Found| {
+            let places = found.places.into_iter();
+            let places: Vec<&str> = places.map(|place| &text[place]).collect();
+            places.join("|")
+        };
+        found.map_or_else(|| "-".to_owned(), shown)
+    }
+
+    #[test]
+    fn pieces_are_found_whole() {
+        for (query, text, expected) in [
+            ("b", "a b c b", "b|b"),
+            ("b a", "a b", "a|b"),
+            ("a-b", "a. B, b a", "a. B"),
+            ("\"a b\" c", "c a b", "c|a b"),
+            ("a-b", "b a", "-"),
+            ("a d", "a b c", "-"),
+            ("str*", "Straße astr", "Straße"),
+            ("\"a st\"*", "a b a street", "a street"),
+            ("c", "C++ c", "C|c"),
+            ("c++", "C++ c", "C++"),
+            ("c*", "c++ c", "c++|c"),
+            ("京", "東京都", "京"),
+            ("京都", "東京都", "京都"),
+            ("東京都", "大東京都", "東京都"),
+            ("東都", "東京都", "-"),
+            ("が", "ｶﾞ が", "が"),
+            ("가", "가나 각", "가"),
+            ("\"a b c\"", "a b a b c", "a b c"),
+            ("a a-b", "a b", "a b"),
+            ("", "a", "-"),
+            ("👍", "so 👍🏽!", "👍🏽"),
+        ] {
+            assert_eq!(places(query, text), expected, "{query} in {text}");
+        }
+    }
+
+    #[test]
+    fn more_and_denser_is_better() {
+        let score = |text: &str| judge(&Query::parse("a"), text).unwrap().score;
+        assert!(score("a a b") > score("a b b"));
+        assert!(score("a b") > score(&format!("a {}", "b ".repeat(100))));
+        assert!(score(&"a ".repeat(100_000)) <= 2200);
+        assert!(score(&format!("a {}", "b ".repeat(100_000))) > 0);
+    }
+}

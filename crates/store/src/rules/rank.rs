@@ -1,0 +1,186 @@
+//! From candidates to a page of hits.
+//!
+//! A backend offers what its index gave, the nodes stored last first; here is decided what is a
+//! hit, which are the best, and when enough was looked at.
+//!
+//! Not here: whose conversations may be looked at.
+
+use std::cmp::{Ordering, Reverse};
+use std::ops::ControlFlow;
+
+use contexture_ir::{Audience, ConversationId, MessageId, NodeId};
+
+use super::check::within;
+use super::judge::{Found, judge};
+use super::query::Query;
+use super::said::said;
+use super::snippet::snippet;
+use crate::error::Error;
+use crate::node::{Node, NodeKind};
+use crate::search::{Coverage, Hidden, Hit, SearchCursor, SearchLimits, SearchPage, SearchRequest};
+
+/// Whether a search is within the limits.
+pub fn check_search(request: &SearchRequest, limits: &SearchLimits) -> Result<(), Error> {
+    within(
+        "search_query_bytes",
+        limits.query_bytes,
+        request.query.len(),
+    )?;
+    within("search_hits", limits.hits, request.limit)
+}
+
+/// A node that may be a hit.
+#[derive(Clone, Debug)]
+pub struct Candidate<'a> {
+    /// Its conversation.
+    pub conversation: &'a ConversationId,
+    /// Its id.
+    pub node: NodeId,
+    /// Its message's id, if it has one.
+    pub message_id: Option<MessageId>,
+    /// Its kind.
+    pub kind: NodeKind,
+    /// Its time.
+    pub created_ms: i64,
+    /// Its item.
+    pub json: &'a str,
+}
+
+impl<'a> Candidate<'a> {
+    /// A stored node.
+    #[must_use]
+    pub fn of(conversation: &'a ConversationId, node: &'a Node) -> Self {
+        Self {
+            conversation,
+            node: node.id,
+            message_id: node.message_id.clone(),
+            kind: node.kind,
+            created_ms: node.created_ms,
+            json: &node.json,
+        }
+    }
+}
+
+/// A search under way.
+#[derive(Debug)]
+pub struct Ranking {
+    request: SearchRequest,
+    limits: SearchLimits,
+    query: Query,
+    /// Best first, one more than asked for.
+    hits: Vec<Hit>,
+    nodes: usize,
+    bytes: usize,
+    coverage: Coverage,
+}
+
+impl Ranking {
+    /// Begins; `request` is within the limits already.
+    #[must_use]
+    pub fn new(request: SearchRequest, limits: &SearchLimits) -> Self {
+        Self {
+            query: Query::parse(&request.query),
+            limits: limits.clone(),
+            request,
+            hits: Vec::new(),
+            nodes: 0,
+            bytes: 0,
+            coverage: Coverage::Whole,
+        }
+    }
+
+    /// What is looked for.
+    #[must_use]
+    pub fn query(&self) -> &Query {
+        &self.query
+    }
+
+    /// Whether the request is about such nodes at all; only those are to be offered.
+    #[must_use]
+    pub fn admits(&self, kind: NodeKind, audience: Audience, created_ms: i64) -> bool {
+        let SearchRequest {
+            kinds,
+            hidden,
+            since_ms,
+            before_ms,
+            ..
+        } = &self.request;
+        (kinds.is_empty() || kinds.contains(&kind))
+            && (*hidden == Hidden::Include || audience.user)
+            && since_ms.is_none_or(|since| created_ms >= since)
+            && before_ms.is_none_or(|before| created_ms < before)
+    }
+
+    /// Looks at a candidate; says when to stop.
+    pub fn offer(&mut self, candidate: &Candidate<'_>) -> ControlFlow<()> {
+        if self.nodes >= self.limits.nodes || self.bytes >= self.limits.bytes {
+            self.coverage = Coverage::Newest;
+            return ControlFlow::Break(());
+        }
+        self.nodes += 1;
+        self.bytes = self.bytes.saturating_add(candidate.json.len());
+        let text = said(candidate.json, self.limits.text_bytes);
+        if let Some(found) = judge(&self.query, &text) {
+            self.place(candidate, &text, &found);
+        }
+        ControlFlow::Continue(())
+    }
+
+    /// Keeps a hit if it belongs to the page.
+    fn place(&mut self, candidate: &Candidate<'_>, text: &str, found: &Found) {
+        let mut hit = Hit {
+            conversation: candidate.conversation.clone(),
+            node: candidate.node,
+            message_id: candidate.message_id.clone(),
+            kind: candidate.kind,
+            score: found.score,
+            snippet: Default::default(),
+            created_ms: candidate.created_ms,
+        };
+        let before = self.request.after.as_ref();
+        if before.is_some_and(|after| order(&place_of(&hit), after) != Ordering::Greater) {
+            return;
+        }
+        let place = place_of(&hit);
+        let at = self
+            .hits
+            .partition_point(|other| order(&place_of(other), &place) == Ordering::Less);
+        if at > self.request.limit {
+            return;
+        }
+        hit.snippet = snippet(text, &found.places);
+        self.hits.insert(at, hit);
+        self.hits.truncate(self.request.limit.saturating_add(1));
+    }
+
+    /// The page.
+    #[must_use]
+    pub fn page(self) -> SearchPage {
+        let mut hits = self.hits;
+        let more = hits.len() > self.request.limit;
+        hits.truncate(self.request.limit);
+        SearchPage {
+            next: hits.last().filter(|_| more).map(place_of),
+            hits,
+            coverage: self.coverage,
+        }
+    }
+}
+
+fn place_of(hit: &Hit) -> SearchCursor {
+    SearchCursor {
+        score: hit.score,
+        created_ms: hit.created_ms,
+        conversation: hit.conversation.clone(),
+        node: hit.node,
+    }
+}
+
+/// Best first, then newest first, then by conversation and id.
+fn order(a: &SearchCursor, b: &SearchCursor) -> Ordering {
+    let key = |place: &SearchCursor| (Reverse(place.score), Reverse(place.created_ms));
+    key(a)
+        .cmp(&key(b))
+        .then_with(|| a.conversation.cmp(&b.conversation))
+        .then_with(|| a.node.cmp(&b.node))
+}

@@ -1,0 +1,160 @@
+//! Characters, folded to what a search compares.
+//!
+//! Compatibility forms are taken apart, accents and vowel points taken away, case folded. What a
+//! mark means depends on its script, so only marks that readers leave out when they type go:
+//! accents of Latin, Greek and Cyrillic, points of Hebrew and Arabic. Vowel signs and tones of
+//! Indic and South-East Asian scripts and the voicing of kana stay: they make other words.
+//!
+//! Not here: where a term begins and ends.
+
+use unicode_normalization::char::{
+    canonical_combining_class, decompose_compatible, is_combining_mark,
+};
+
+/// What a folded character does to the term it stands in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Class {
+    /// Belongs to a word: letters and digits of scripts that put spaces between words.
+    Word,
+    /// A character of a script without spaces, searched in pairs.
+    Unit,
+    /// Belongs to the character before it.
+    Mark,
+    /// A term by itself: emoji, arrows, signs.
+    Symbol,
+    /// Was taken away: the term goes on as if it were not there.
+    Nothing,
+    /// Ends a term.
+    Break,
+}
+
+/// Folds one character; usually into one, sometimes into several or none.
+pub(super) fn fold(original: char, visit: &mut impl FnMut(char, Class)) {
+    if original.is_ascii() {
+        let class = if original.is_ascii_alphanumeric() {
+            Class::Word
+        } else {
+            Class::Break
+        };
+        return visit(original.to_ascii_lowercase(), class);
+    }
+    if is_ignored(original) {
+        return visit(original, Class::Nothing);
+    }
+    // Before they are taken apart: "Acme™" is not "acmetm".
+    if is_symbol(original) {
+        return visit(original, Class::Symbol);
+    }
+    decompose_compatible(original, |part| {
+        if is_combining_mark(part) {
+            let class = if is_left_out(part) {
+                Class::Nothing
+            } else {
+                Class::Mark
+            };
+            return visit(part, class);
+        }
+        // By way of upper case, so that ß is ss and a final sigma a sigma.
+        for upper in part.to_uppercase() {
+            for folded in upper.to_lowercase() {
+                visit(folded, class(folded));
+            }
+        }
+    });
+}
+
+fn class(folded: char) -> Class {
+    if !folded.is_alphanumeric() {
+        Class::Break
+    } else if is_unspaced(folded) {
+        Class::Unit
+    } else {
+        Class::Word
+    }
+}
+
+/// Marks that readers leave out when they type.
+fn is_left_out(mark: char) -> bool {
+    let class = canonical_combining_class(mark);
+    (10..=35).contains(&class) || class >= 200
+}
+
+/// Characters without a shape of their own: soft hyphens, joiners, directions, variation selectors,
+/// skin tones.
+fn is_ignored(c: char) -> bool {
+    matches!(u32::from(c),
+        0xAD | 0x61C | 0x180B..=0x180F | 0x200C..=0x200F | 0x202A..=0x202E | 0x2060..=0x2069
+        | 0xFE00..=0xFE0F | 0xFEFF | 0x1F3FB..=0x1F3FF | 0xE0000..=0xE0FFF)
+}
+
+/// Signs that people look for: currencies, letter-like signs, arrows, mathematics, emoji. Lines and
+/// blocks that draw tables and bars are not among them.
+fn is_symbol(c: char) -> bool {
+    match u32::from(c) {
+        // Ohm, Kelvin and Ångström are other spellings of letters.
+        0x2126 | 0x212A | 0x212B | 0x2500..=0x259F | 0x2800..=0x28FF => false,
+        0x20A0..=0x20CF | 0x2100..=0x2BFF | 0x1F000..=0x1FAFF => true,
+        _ => false,
+    }
+}
+
+/// Scripts that do not put spaces between words, and Hangul, whose words carry their particles.
+fn is_unspaced(c: char) -> bool {
+    matches!(u32::from(c),
+        0xE00..=0xE3A | 0xE40..=0xE4E // Thai, but not its digits
+        | 0xE80..=0xECF | 0xEDC..=0xEDF // Lao
+        | 0x1000..=0x103F | 0x1050..=0x108F | 0x109A..=0x109F | 0xA9E0..=0xA9EF
+        | 0xA9FA..=0xA9FE | 0xAA60..=0xAA7F // Myanmar
+        | 0x1100..=0x11FF | 0xA960..=0xA97F | 0xAC00..=0xD7FF // Hangul
+        | 0x1780..=0x17DC // Khmer
+        | 0x1950..=0x19CF | 0x1A20..=0x1A7F | 0xAA80..=0xAADF // Tai
+        | 0x2E80..=0x2FDF | 0x3005..=0x3007 | 0x3021..=0x3029 | 0x3038..=0x303C // Han
+        | 0x3041..=0x30FF | 0x31F0..=0x31FF | 0x1AFF0..=0x1B16F // kana
+        | 0x3105..=0x312F | 0x31A0..=0x31BF // Bopomofo
+        | 0x3400..=0x4DBF | 0x4E00..=0x9FFF | 0xF900..=0xFAFF | 0x20000..=0x3FFFF)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn folded(text: &str) -> String {
+        let mut out = String::new();
+        for c in text.chars() {
+            fold(c, &mut |folded, class| {
+                if class != Class::Nothing {
+                    out.push(folded);
+                }
+            });
+        }
+        out
+    }
+
+    #[test]
+    fn spellings_of_one_word_are_one() {
+        for (text, expected) in [
+            ("Straße STRASSE", "strasse strasse"),
+            ("Σίσυφος ΣΊΣΥΦΟΣ", "σισυφοσ σισυφοσ"),
+            ("e\u{301}te\u{301} été", "ete ete"),
+            ("ﬁne ﬁ", "fine fi"),
+            ("ｆｕｌｌ", "full"),
+            ("𝗯𝗼𝗹𝗱", "bold"),
+            ("İstanbul", "istanbul"),
+            ("Å Å", "a a"),
+            ("שָׁלוֹם", "שלום"),
+            ("مُحَمَّد", "محمد"),
+            ("co\u{ad}operate", "cooperate"),
+            ("Ёлка", "елка"),
+            ("Kiệt", "kiet"),
+        ] {
+            assert_eq!(folded(text), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn marks_that_make_other_words_stay() {
+        assert_ne!(folded("के"), folded("की"));
+        assert_ne!(folded("ข่าว"), folded("ขาว"));
+        assert_ne!(folded("が"), folded("か"));
+    }
+}

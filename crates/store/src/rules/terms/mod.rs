@@ -1,0 +1,404 @@
+//! Text cut into the terms by which it is found.
+//!
+//! A pure rule, so that every backend finds the same; what it gives may only change together with
+//! [`TERMS_VERSION`], because indexes are made of it.
+//!
+//! * A word is a run of letters and digits. `main.rs` is two words, `user_id` as well: whoever
+//!   looks for either half finds them, and the two side by side are found as a phrase.
+//! * `++` and `#` behind a word make one more term at the same place: `c++`, `c#`.
+//! * Scripts without spaces are cut into overlapping pairs of characters, and the last character
+//!   of a run stands alone as well, so that each character begins a term.
+//! * Emoji and signs are terms by themselves; other punctuation separates.
+//! * Of a term the first [`TERM_BYTES`] count.
+//!
+//! Not here: which text of an item is searched, how a query is read.
+
+mod fold;
+
+use std::collections::BTreeSet;
+
+use fold::{Class, fold};
+use unicode_normalization::char::compose;
+
+/// The version of the rule. An index made by another version is to be made again.
+pub const TERMS_VERSION: u32 = 1;
+
+/// How many bytes of a term count.
+pub const TERM_BYTES: usize = 64;
+
+/// The most a character with its marks takes.
+const UNIT_BYTES: usize = 24;
+
+/// A term where it stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Term<'a> {
+    /// The folded term: no white space, no punctuation but `+` and `#`.
+    pub text: &'a str,
+    /// Which place it has, counted from 0. Terms of neighbouring places form phrases.
+    pub position: u32,
+    /// Where it begins in the text, in bytes.
+    pub start: usize,
+    /// Where its first character ends.
+    pub first_end: usize,
+    /// Where it ends.
+    pub end: usize,
+    /// What it is.
+    pub shape: Shape,
+}
+
+/// What a term is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Shape {
+    /// A word.
+    Word,
+    /// Two characters of a script without spaces.
+    Pair,
+    /// One such character.
+    Character,
+    /// A sign or an emoji.
+    Symbol,
+}
+
+/// What the terms are for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Purpose {
+    /// To be found: everything by which the text may be asked for.
+    Index,
+    /// To find: one term a place, and only what must be there.
+    Query,
+}
+
+/// Cuts `text`, in order.
+pub fn terms(text: &str, purpose: Purpose, mut visit: impl FnMut(Term<'_>)) {
+    let mut cutter = Cutter {
+        purpose,
+        visit: &mut visit,
+        position: 0,
+        state: State::Between,
+        word: String::new(),
+        pair: String::new(),
+    };
+    for (start, c) in text.char_indices() {
+        let end = start + c.len_utf8();
+        if matches!(c, '+' | '#') && cutter.suffix(text, start) {
+            continue;
+        }
+        fold(c, &mut |folded, class| {
+            cutter.take(folded, class, start, end);
+        });
+    }
+    cutter.finish();
+}
+
+/// The distinct terms by which `text` may be asked for, in order, separated by spaces.
+#[must_use]
+pub fn index_terms(text: &str) -> String {
+    let mut seen: BTreeSet<Box<str>> = BTreeSet::new();
+    terms(text, Purpose::Index, |term| {
+        if !seen.contains(term.text) {
+            seen.insert(term.text.into());
+        }
+    });
+    let mut joined = String::new();
+    for term in &seen {
+        if !joined.is_empty() {
+            joined.push(' ');
+        }
+        joined.push_str(term);
+    }
+    joined
+}
+
+struct Cutter<'a, F> {
+    purpose: Purpose,
+    visit: &'a mut F,
+    position: u32,
+    state: State,
+    /// The word so far.
+    word: String,
+    /// The unit before, and the unit so far.
+    pair: String,
+}
+
+#[derive(Clone, Copy)]
+enum State {
+    Between,
+    Word {
+        start: usize,
+        end: usize,
+        first_end: usize,
+    },
+    Symbol {
+        c: char,
+        start: usize,
+        end: usize,
+    },
+    /// In a run of a script without spaces.
+    Run {
+        /// The unit before the current one, if there is one.
+        before: Option<Unit>,
+        now: Unit,
+    },
+}
+
+/// A character with its marks: its place in the text and in `pair`.
+#[derive(Clone, Copy)]
+struct Unit {
+    start: usize,
+    end: usize,
+    from: usize,
+}
+
+impl<F: FnMut(Term<'_>)> Cutter<'_, F> {
+    fn take(&mut self, c: char, class: Class, start: usize, end: usize) {
+        match class {
+            Class::Word => self.letter(c, start, end),
+            Class::Unit => self.unit(c, start, end),
+            Class::Mark => self.mark(c, end),
+            Class::Nothing => self.stretch(end),
+            Class::Symbol => {
+                self.finish();
+                self.state = State::Symbol { c, start, end };
+            }
+            Class::Break => self.finish(),
+        }
+    }
+
+    fn letter(&mut self, c: char, start: usize, end: usize) {
+        match &mut self.state {
+            State::Word { end: so_far, .. } => *so_far = end,
+            _ => {
+                self.finish();
+                self.word.clear();
+                self.state = State::Word {
+                    start,
+                    end,
+                    first_end: end,
+                };
+            }
+        }
+        if self.word.len() + c.len_utf8() <= TERM_BYTES {
+            self.word.push(c);
+        }
+    }
+
+    fn mark(&mut self, c: char, end: usize) {
+        match self.state {
+            State::Between | State::Symbol { .. } => {}
+            State::Word { .. } => {
+                if self.word.len() + c.len_utf8() <= TERM_BYTES {
+                    self.word.push(c);
+                }
+            }
+            State::Run { now, .. } => {
+                if !self.compose(c) && self.pair.len() - now.from + c.len_utf8() <= UNIT_BYTES {
+                    self.pair.push(c);
+                }
+            }
+        }
+        self.stretch(end);
+    }
+
+    /// Joins a character to the last of the unit, where there is one character for both: syllables
+    /// of Hangul, voiced kana.
+    fn compose(&mut self, c: char) -> bool {
+        let last = self.pair.chars().next_back();
+        let Some(joined) = last.and_then(|last| compose(last, c)) else {
+            return false;
+        };
+        self.pair.pop();
+        self.pair.push(joined);
+        true
+    }
+
+    /// What was folded away still belongs to the term in front of it.
+    fn stretch(&mut self, to: usize) {
+        match &mut self.state {
+            State::Between => {}
+            State::Word { end, .. } | State::Symbol { end, .. } => *end = to,
+            State::Run { now, .. } => now.end = to,
+        }
+    }
+
+    fn unit(&mut self, c: char, start: usize, end: usize) {
+        match self.state {
+            State::Run { before, now } => {
+                if self.compose(c) {
+                    return self.stretch(end);
+                }
+                if let Some(before) = before {
+                    self.emit_pair(before, now);
+                    self.pair.drain(..now.from);
+                }
+                let before = Unit { from: 0, ..now };
+                let now = Unit {
+                    start,
+                    end,
+                    from: self.pair.len(),
+                };
+                self.state = State::Run {
+                    before: Some(before),
+                    now,
+                };
+            }
+            _ => {
+                self.finish();
+                self.pair.clear();
+                let now = Unit {
+                    start,
+                    end,
+                    from: 0,
+                };
+                self.state = State::Run { before: None, now };
+            }
+        }
+        self.pair.push(c);
+    }
+
+    fn emit_pair(&mut self, before: Unit, now: Unit) {
+        let pair = std::mem::take(&mut self.pair);
+        self.emit(&pair, Shape::Pair, before.start, before.end, now.end);
+        self.pair = pair;
+        self.position += 1;
+    }
+
+    /// Ends the term.
+    fn finish(&mut self) {
+        match std::mem::replace(&mut self.state, State::Between) {
+            State::Between => {}
+            State::Symbol { c, start, end } => {
+                let mut buffer = [0; 4];
+                self.emit(c.encode_utf8(&mut buffer), Shape::Symbol, start, end, end);
+                self.position += 1;
+            }
+            State::Word {
+                start,
+                end,
+                first_end,
+            } => {
+                let word = std::mem::take(&mut self.word);
+                self.emit(&word, Shape::Word, start, first_end, end);
+                self.word = word;
+                self.position += 1;
+            }
+            State::Run { before, now } => {
+                if let Some(before) = before {
+                    self.emit_pair(before, now);
+                }
+                if before.is_none() || self.purpose == Purpose::Index {
+                    let pair = std::mem::take(&mut self.pair);
+                    let last = pair.get(now.from..).unwrap_or_default();
+                    self.emit(last, Shape::Character, now.start, now.end, now.end);
+                    self.pair = pair;
+                }
+                self.position += 1;
+            }
+        }
+    }
+
+    /// `++` or `#` behind a word; says whether that was it.
+    fn suffix(&mut self, text: &str, at: usize) -> bool {
+        let State::Word {
+            start,
+            end,
+            first_end,
+        } = self.state
+        else {
+            return false;
+        };
+        let rest = text.get(at..).unwrap_or_default();
+        let suffix = match rest.as_bytes() {
+            [b'#', ..] => "#",
+            [b'+', b'+', ..] => "++",
+            _ => return false,
+        };
+        if end != at {
+            return false;
+        }
+        if self.purpose == Purpose::Index {
+            let word = std::mem::take(&mut self.word);
+            self.emit(&word, Shape::Word, start, first_end, end);
+            self.word = word;
+        }
+        self.word.push_str(suffix);
+        self.state = State::Word {
+            start,
+            end: at + suffix.len(),
+            first_end,
+        };
+        self.finish();
+        true
+    }
+
+    fn emit(&mut self, text: &str, shape: Shape, start: usize, first_end: usize, end: usize) {
+        (self.visit)(Term {
+            text,
+            position: self.position,
+            start,
+            first_end,
+            end,
+            shape,
+        });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn cut(text: &str, purpose: Purpose) -> String {
+        let mut out = Vec::new();
+        terms(text, purpose, |term| {
+            assert!(text.is_char_boundary(term.start) && text.is_char_boundary(term.end));
+            assert!(term.start < term.first_end && term.first_end <= term.end);
+            out.push(format!("{}{}", term.position, term.text));
+        });
+        out.join(" ")
+    }
+
+    #[test]
+    fn texts_are_cut() {
+        for (text, index, query) in [
+            ("", "", ""),
+            ("Don't panic!", "0don 1t 2panic", "0don 1t 2panic"),
+            ("src/main.rs", "0src 1main 2rs", "0src 1main 2rs"),
+            ("C++ and C#.", "0c 0c++ 1and 2c 2c#", "0c++ 1and 2c#"),
+            ("a+b # x", "0a 1b 2x", "0a 1b 2x"),
+            ("東", "0東", "0東"),
+            ("東京", "0東京 1京", "0東京"),
+            ("東京都。", "0東京 1京都 2都", "0東京 1京都"),
+            ("GPT4は便利", "0gpt4 1は便 2便利 3利", "0gpt4 1は便 2便利"),
+            ("한국어", "0한국 1국어 2어", "0한국 1국어"),
+            ("ガギ", "0ガギ 1ギ", "0ガギ"),
+            ("ｶﾞｷﾞ", "0ガギ 1ギ", "0ガギ"),
+            ("👍🏽 ok", "0👍 1ok", "0👍 1ok"),
+            ("┌──┐ ░▒", "", ""),
+            ("\u{301}x\u{301}\u{301}", "0x", "0x"),
+        ] {
+            assert_eq!(cut(text, Purpose::Index), index, "{text}");
+            assert_eq!(cut(text, Purpose::Query), query, "{text}");
+        }
+        // The same syllables, composed and not.
+        let apart = "\u{1112}\u{1161}\u{11ab}\u{1100}\u{116e}\u{11a8}";
+        assert_eq!(cut(apart, Purpose::Index), cut("한국", Purpose::Index));
+    }
+
+    #[test]
+    fn places_are_those_of_the_text() {
+        let text = "Ein Süßes! e\u{301}";
+        let mut places = Vec::new();
+        terms(text, Purpose::Index, |term| {
+            places.push(&text[term.start..term.end]);
+        });
+        assert_eq!(places, ["Ein", "Süßes", "e\u{301}"]);
+    }
+
+    #[test]
+    fn long_terms_are_cut_alike() {
+        let long = "x".repeat(10_000);
+        assert_eq!(index_terms(&long), "x".repeat(TERM_BYTES));
+        let flood = format!("か{}", "\u{3099}\u{20dd}".repeat(10_000));
+        assert!(index_terms(&flood).len() <= UNIT_BYTES);
+        assert_eq!(index_terms("b a b"), "a b");
+    }
+}

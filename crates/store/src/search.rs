@@ -1,0 +1,191 @@
+//! Full-text search: what is asked, what comes back.
+//!
+//! A capability, not part of [`Store`](crate::Store): [`Store::search`](crate::Store::search) gives
+//! it where a backend has it. What a query means is one rule for all backends
+//! ([`rules::Query`](crate::rules::Query), [`rules::judge`](crate::rules::judge)): the same texts are
+//! found, with the same scores, everywhere.
+//!
+//! Not here: how a backend finds what to judge.
+
+use std::ops::Range;
+
+use async_trait::async_trait;
+use contexture_ir::{ConversationId, MessageId, NodeId, Owner};
+
+use crate::error::Error;
+use crate::node::NodeKind;
+use crate::read::At;
+
+/// A store whose texts can be searched.
+#[async_trait]
+pub trait Search: Send + Sync {
+    /// The nodes whose text has everything the query asks for, best first.
+    ///
+    /// Any text is a query, see [`rules::Query`](crate::rules::Query); one that asks for nothing
+    /// finds nothing. What is searched of a node says [`rules::said`](crate::rules::said), up to
+    /// [`SearchLimits::text_bytes`]. Redacted nodes are not found.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::NotFound`] for a conversation that is not there or not the owner's, or the end of a
+    /// path; [`Error::Limit`] for a query or a page beyond the limits.
+    async fn search(&self, owner: &Owner, request: SearchRequest) -> Result<SearchPage, Error>;
+}
+
+/// What to look for, and where.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SearchRequest {
+    /// The query.
+    pub query: String,
+    /// Where to look.
+    pub scope: SearchScope,
+    /// Nodes of these kinds only; none: of all.
+    pub kinds: Vec<NodeKind>,
+    /// Whether nodes count that people are not shown. Default: no.
+    pub hidden: Hidden,
+    /// Nodes of this time or later only, in milliseconds since the Unix epoch.
+    pub since_ms: Option<i64>,
+    /// Nodes before this time only, in milliseconds since the Unix epoch.
+    pub before_ms: Option<i64>,
+    /// At most so many hits. Default 20.
+    pub limit: usize,
+    /// Hits after this one: [`SearchPage::next`] of the page before.
+    pub after: Option<SearchCursor>,
+}
+
+impl SearchRequest {
+    /// Looks for `query`, with the defaults for the rest.
+    #[must_use]
+    pub fn new(query: impl Into<String>, scope: SearchScope) -> Self {
+        Self {
+            query: query.into(),
+            scope,
+            kinds: Vec::new(),
+            hidden: Hidden::default(),
+            since_ms: None,
+            before_ms: None,
+            limit: 20,
+            after: None,
+        }
+    }
+}
+
+/// Where to look.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum SearchScope {
+    /// In all conversations of the owner.
+    Owner,
+    /// In the owner's conversations about this resource.
+    Resource(String),
+    /// In one conversation, on all its branches.
+    Conversation(ConversationId),
+    /// On one path.
+    Path {
+        /// The conversation.
+        conversation: ConversationId,
+        /// The end of the path.
+        at: At,
+    },
+}
+
+/// What is done with nodes whose audience leaves out the user.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Hidden {
+    /// They are not found.
+    #[default]
+    LeaveOut,
+    /// They are found like others.
+    Include,
+}
+
+/// A page of hits: by score, then the newer first, then by conversation and id.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct SearchPage {
+    /// The hits.
+    pub hits: Vec<Hit>,
+    /// Where to go on, if there are more.
+    pub next: Option<SearchCursor>,
+    /// Whether everything was looked at.
+    pub coverage: Coverage,
+}
+
+/// Whether everything was looked at that may be a hit.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Coverage {
+    /// Everything.
+    #[default]
+    Whole,
+    /// Only as much as [`SearchLimits`] allow, what was stored last first. A narrower query or
+    /// scope reaches the rest.
+    Newest,
+}
+
+/// A node whose text has what was asked for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Hit {
+    /// Its conversation.
+    pub conversation: ConversationId,
+    /// The node.
+    pub node: NodeId,
+    /// The message it belongs to; `None`: its own.
+    pub message_id: Option<MessageId>,
+    /// What kind of item it is.
+    pub kind: NodeKind,
+    /// Higher is better. Comparable within one query only.
+    pub score: u32,
+    /// The stretch of its text that shows why.
+    pub snippet: Snippet,
+    /// Its time, in milliseconds since the Unix epoch, as the writer said.
+    pub created_ms: i64,
+}
+
+/// A stretch of a text with the matches in it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Snippet {
+    /// Plain text, about 200 bytes at most, with `…` where it was cut. Not escaped for anything.
+    pub text: String,
+    /// The matches: ranges of bytes of `text`, in order, not overlapping.
+    pub matches: Vec<Range<usize>>,
+}
+
+/// A hit's place among the others. Any value is a valid place.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SearchCursor {
+    /// Its score.
+    pub score: u32,
+    /// Its time.
+    pub created_ms: i64,
+    /// Its conversation.
+    pub conversation: ConversationId,
+    /// The node.
+    pub node: NodeId,
+}
+
+/// What one search may cost.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SearchLimits {
+    /// Bytes of a query. Default 4 KiB.
+    pub query_bytes: usize,
+    /// Hits of a page. Default 1,000.
+    pub hits: usize,
+    /// Bytes of a node's text that are searched; what follows is not found, the one thing that is
+    /// left out without an error. An index keeps what held when a node was stored. Default 512 KiB.
+    pub text_bytes: usize,
+    /// Nodes that are judged; see [`Coverage::Newest`]. Default 10,000.
+    pub nodes: usize,
+    /// Bytes of items that are judged; see [`Coverage::Newest`]. Default 32 MiB.
+    pub bytes: usize,
+}
+
+impl Default for SearchLimits {
+    fn default() -> Self {
+        Self {
+            query_bytes: 4 << 10,
+            hits: 1000,
+            text_bytes: 512 << 10,
+            nodes: 10_000,
+            bytes: 32 << 20,
+        }
+    }
+}
