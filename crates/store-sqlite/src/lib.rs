@@ -29,6 +29,8 @@ mod readers;
 mod redact;
 mod state;
 mod store;
+#[cfg(test)]
+mod upgrade;
 mod writer;
 
 pub use migrate::FORMAT;

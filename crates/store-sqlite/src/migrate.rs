@@ -51,7 +51,7 @@ pub(crate) fn migrate(conn: &mut Connection, path: &Path) -> Result<(), Error> {
 }
 
 /// As [`migrate`]; `after` each statement is called.
-fn migrate_watched(
+pub(crate) fn migrate_watched(
     conn: &mut Connection,
     path: &Path,
     after: &mut dyn FnMut(&Connection),

@@ -1,0 +1,166 @@
+//! A database of the first format is brought to this one, whenever the process dies over it.
+
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use contexture_ir::Owner;
+use contexture_store::{
+    At, ListConversations, ListEntries, MetadataFilter, NodeKind, NodeQuery, ReadRequest,
+    StateRequest, graph,
+};
+use contexture_store_testkit::Chat;
+use contexture_store_testkit::chat::{item, node, on};
+use rusqlite::Connection;
+
+use crate::SqliteStore;
+use crate::migrate::{FORMAT, migrate_watched};
+
+const DUMP: &str = include_str!("../tests/fixtures/format-1/dump.sql");
+
+fn format_1(directory: &Path) -> PathBuf {
+    let path = directory.join("format-1.db");
+    let conn = Connection::open(&path).unwrap();
+    conn.execute_batch(DUMP).unwrap();
+    let mode: String = conn
+        .query_row("PRAGMA journal_mode = wal", [], |row| row.get(0))
+        .unwrap();
+    assert_eq!(mode, "wal");
+    path
+}
+
+fn format_of(path: &Path) -> u32 {
+    let conn = Connection::open(path).unwrap();
+    conn.query_row("PRAGMA user_version", [], |row| row.get(0))
+        .unwrap()
+}
+
+fn chat(path: &Path, owner: &str) -> Chat {
+    Chat {
+        store: Arc::new(SqliteStore::open(path).unwrap()),
+        owner: Owner::new(owner).unwrap(),
+        id: "chat".parse().unwrap(),
+    }
+}
+
+/// Everything that can be seen of an owner, as text.
+async fn seen(chat: &Chat) -> String {
+    let (store, owner, id) = (&*chat.store, &chat.owner, &chat.id);
+    let mut text = String::new();
+    let mut show = |shown: &dyn std::fmt::Debug| writeln!(text, "{shown:?}").unwrap();
+    show(&store.conversation(owner, id).await.unwrap());
+    let tree = graph(store, owner, id).await.unwrap();
+    show(&tree.refs);
+    for one in &tree.nodes {
+        show(&store.nodes(owner, id, NodeQuery::Id(one.id)).await.unwrap());
+        let request = StateRequest::all(At::Node(one.id));
+        show(&store.state(owner, id, request).await.unwrap());
+    }
+    show(&store.events(owner, id, 0, usize::MAX).await.unwrap());
+    show(&store.entries(owner, ListEntries::default()).await.unwrap());
+    text
+}
+
+#[tokio::test]
+async fn a_database_of_format_1_is_read_and_written_on() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = format_1(directory.path());
+    assert_eq!(format_of(&path), 1);
+    let chat = chat(&path, "ada");
+    assert_eq!(format_of(&path), FORMAT);
+
+    let main = ["one", "two", "three", "four", "five"];
+    chat.expect("main-v2", &["one", "two", "three again", "six"])
+        .await;
+    chat.expect("main-v3", &[&main[..], &["late"]].concat())
+        .await;
+    let whole = [&main[..], &["compaction", "seven"]].concat();
+    chat.expect("main", &whole).await;
+    let shown = chat.branch("main").await;
+    assert_eq!((shown.fence.0, shown.compacted), (1, 6));
+    let state = chat.state(on("main")).await;
+    assert_eq!(state[0].2, "x".repeat(5000));
+    assert_eq!(
+        state[1],
+        ("path/notes".into(), 2, "remember the milk".into())
+    );
+    let before = At::Checkpoint("before".parse().unwrap());
+    assert_eq!(chat.path(before).await.len(), 2);
+    let page = chat.store.entries(&chat.owner, ListEntries::default());
+    let entries = page.await.unwrap().entries;
+    let keys: Vec<&str> = entries.iter().map(|(_, entry)| &*entry.key).collect();
+    assert_eq!(keys, ["settings", "profile", "draft"]);
+
+    // What the new format can ask for is filled in.
+    for (filter, found) in [
+        (MetadataFilter::equal("project", "aurora"), 1),
+        (MetadataFilter::equal("priority", 3.0), 1),
+        (MetadataFilter::equal("open", false), 0),
+    ] {
+        let list = ListConversations {
+            metadata: Some(filter.unwrap()),
+            title: Some("ZÜRICH".to_owned()),
+            ..ListConversations::default()
+        };
+        let page = chat.store.conversations(&chat.owner, list).await.unwrap();
+        assert_eq!(page.conversations.len(), found);
+    }
+    for (query, found) in [
+        (NodeQuery::CopiesOf(node("three")), "three again"),
+        (NodeQuery::Kind(NodeKind::Compaction), "compaction"),
+    ] {
+        let nodes = chat.store.nodes(&chat.owner, &chat.id, query).await;
+        let ids: Vec<_> = nodes.unwrap().iter().map(|node| node.id).collect();
+        assert_eq!(ids, [node(found)]);
+    }
+
+    // An append of before is recognised, and new ones follow.
+    assert!(chat.say("main-v2", &["three again", "six"]).await.replayed);
+    chat.tip("main", vec![item("eight")]).await.unwrap();
+    let read = chat.read(ReadRequest::last(on("main"), 1)).await.unwrap();
+    assert_eq!(read.depth, 8);
+}
+
+/// Copies what a process that dies now would leave: a file system keeps what was written.
+fn copy(path: &Path, to: &Path) -> PathBuf {
+    let name = path.file_name().unwrap().to_string_lossy().into_owned();
+    for ending in ["", "-wal", "-journal"] {
+        let file = format!("{name}{ending}");
+        let from = path.with_file_name(&file);
+        if from.exists() {
+            std::fs::copy(from, to.join(file)).unwrap();
+        }
+    }
+    to.join(name)
+}
+
+#[tokio::test]
+async fn a_migration_killed_at_any_statement_is_resumed() {
+    let directory = tempfile::tempdir().unwrap();
+    let clean = format_1(directory.path());
+    let mut wanted = Vec::new();
+    for owner in ["ada", "bob"] {
+        wanted.push(seen(&chat(&clean, owner)).await);
+    }
+
+    let home = tempfile::tempdir().unwrap();
+    let path = format_1(home.path());
+    let mut killed = Vec::new();
+    let mut conn = Connection::open(&path).unwrap();
+    // So that half of a transaction reaches the files.
+    conn.pragma_update(None, "cache_size", 1).unwrap();
+    migrate_watched(&mut conn, &path, &mut |_| {
+        let to = tempfile::tempdir().unwrap();
+        let copied = copy(&path, to.path());
+        killed.push((to, copied));
+    })
+    .unwrap();
+    assert!(killed.len() > 8, "{} statements", killed.len());
+    for (_, copied) in &killed {
+        assert_eq!(format_of(copied), 1, "a step is seen before it is whole");
+        for (owner, wanted) in ["ada", "bob"].into_iter().zip(&wanted) {
+            assert_eq!(seen(&chat(copied, owner)).await, *wanted);
+        }
+        assert_eq!(format_of(copied), FORMAT);
+    }
+}
