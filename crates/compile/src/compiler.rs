@@ -88,7 +88,9 @@ impl Target {
         self
     }
 
-    /// A top-level field of the payload, verbatim. One that names the output limit, the temperature or
+    /// A top-level field of the payload, verbatim. It wins over what the payload says there; where
+    /// both are objects they are merged member by member, unless they are of different `type`s. One
+    /// that names the output limit, the temperature or
     /// `top_p` sets that option, in whatever format, and wins over [`Target::options`].
     #[must_use]
     pub fn param(mut self, name: impl Into<String>, value: Raw) -> Self {
@@ -130,7 +132,17 @@ impl Target {
         let spec = catalogue.resolve(&self.model)?;
         let window = self.window.unwrap_or(spec.context_window);
         let mut options = self.options.clone();
-        let known = |(name, value): &&(String, Raw)| !take_option(&mut options, name, value);
+        let known = |(name, value): &&(String, Raw)| {
+            if name == "generationConfig"
+                && let Some(fields) = value.fields()
+            {
+                // What Gemini calls otherwise, and keeps here.
+                for (name, value) in fields.iter() {
+                    take_option(&mut options, name, &Raw::from(value));
+                }
+            }
+            !take_option(&mut options, name, value)
+        };
         let params: Vec<(String, Raw)> = self.params.iter().filter(known).cloned().collect();
         let reserve = self.reserve.or(options.max_output_tokens);
         let eighth = (window / 8).min(spec.output_limit.unwrap_or(u64::MAX));
@@ -158,15 +170,17 @@ impl Target {
 /// So a parameter wins over an option of the document it goes with, whatever either is called.
 fn take_option(options: &mut RequestOptions, name: &str, value: &Raw) -> bool {
     match name {
-        "max_tokens" | "max_completion_tokens" | "max_output_tokens" => match value.to() {
-            Ok(limit) => options.max_output_tokens = Some(limit),
-            Err(_) => return false,
-        },
+        "max_tokens" | "max_completion_tokens" | "max_output_tokens" | "maxOutputTokens" => {
+            match value.to() {
+                Ok(limit) => options.max_output_tokens = Some(limit),
+                Err(_) => return false,
+            }
+        }
         "temperature" => match value.to() {
             Ok(number) => options.temperature = Some(number),
             Err(_) => return false,
         },
-        "top_p" => match value.to() {
+        "top_p" | "topP" => match value.to() {
             Ok(number) => options.top_p = Some(number),
             Err(_) => return false,
         },

@@ -1,13 +1,12 @@
 //! What stands around the history: model, options, tools, system prompt.
 
-use contexture_ir::{
-    ContentHash, Extra, Message, Raw, RequestOptions, Role, ToolDefinition, Transcript,
-};
+use contexture_ir::{ContentHash, Message, Raw, RequestOptions, Role, ToolDefinition, Transcript};
 use contexture_wire::{Envelope, envelope};
 
 use crate::contribution::Band;
 use crate::count::Tokens;
 use crate::memo::Memo;
+use crate::params::overlay;
 use crate::passes::lower::Press;
 use crate::passes::place::{Placed, Slot};
 use crate::refusal::Refusal;
@@ -66,8 +65,6 @@ impl Frame {
         slots: &[Slot<'_>],
         placed: &[Placed],
     ) -> Result<Envelope, Refusal> {
-        let mut extra = Extra::new();
-        extra.set_wire(request.dialect.format.as_str(), params(request)?);
         let max_output_tokens = request.options.max_output_tokens.or(Some(request.reserve));
         let transcript = Transcript {
             model: Some(request.model.clone()),
@@ -77,10 +74,9 @@ impl Frame {
                 max_output_tokens,
                 ..request.options.clone()
             },
-            extra,
             ..Transcript::default()
         };
-        Ok(envelope(&request.dialect, &transcript))
+        overlay(envelope(&request.dialect, &transcript), &request.params)
     }
 
     /// The identity of the system prompt.
@@ -125,33 +121,6 @@ fn instructions(slots: &[Slot<'_>], placed: &[Placed]) -> Vec<Message> {
     }
     close(&mut open, &mut messages);
     messages
-}
-
-fn params(request: &CompileRequest) -> Result<Extra, Refusal> {
-    let mut extra = Extra::new();
-    for (name, value) in &request.params {
-        let owned = [
-            "messages",
-            "input",
-            "contents",
-            "system",
-            "systemInstruction",
-            "tools",
-            "model",
-            // A whole number is taken as the option; anything else is no limit.
-            "max_tokens",
-            "max_completion_tokens",
-            "max_output_tokens",
-        ];
-        if owned.contains(&name.as_str()) {
-            return Err(Refusal::BadParameter {
-                name: name.clone(),
-                what: "is written by the compile and cannot be set to this",
-            });
-        }
-        extra.set(name, value.clone());
-    }
-    Ok(extra)
 }
 
 fn tool_hash(tool: &ToolDefinition) -> ContentHash {

@@ -26,6 +26,7 @@ mod front;
 mod history;
 mod ledger;
 mod memo;
+mod params;
 mod passes;
 mod payload;
 mod pipeline;

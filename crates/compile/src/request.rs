@@ -71,7 +71,8 @@ pub struct CompileRequest {
     pub reserve: u64,
     /// How to answer. An absent output limit becomes the reserve.
     pub options: RequestOptions,
-    /// Top-level fields of the payload, verbatim; they win over fields of the same name.
+    /// Top-level fields of the payload, verbatim. They win over fields of the same name; where both
+    /// are objects they are merged member by member, unless they are of different `type`s.
     pub params: Vec<(String, Raw)>,
     /// The tools offered, in this order.
     pub tools: Vec<ToolDefinition>,

@@ -4,7 +4,7 @@ use contexture_catalogue::{Catalogue, CatalogueError};
 use contexture_compile::{
     CompileError, Compiler, Contribution, Target, TrimPolicy, Width, render_table,
 };
-use contexture_ir::{Item, Raw, RequestOptions};
+use contexture_ir::{Item, Raw, ReasoningOptions, RequestOptions, ResponseFormat};
 use contexture_wire::Format;
 
 use crate::material::{assistant, call, output, user};
@@ -152,4 +152,90 @@ fn a_parameter_wins_over_the_option_it_names() {
         error.to_string(),
         "parameter `max_tokens`: is written by the compile and cannot be set to this"
     );
+}
+
+#[test]
+fn a_parameter_is_merged_into_what_the_payload_says() {
+    let raw = |text: &str| Raw::parse(text).unwrap();
+    let own = RequestOptions {
+        max_output_tokens: Some(900),
+        temperature: Some(1.into()),
+        reasoning: Some(ReasoningOptions {
+            effort: Some("low".to_owned()),
+            summary: Some("auto".to_owned()),
+            ..ReasoningOptions::default()
+        }),
+        response_format: Some(ResponseFormat::JsonObject),
+        ..RequestOptions::default()
+    };
+    type Case<'a> = (Format, &'a str, &'a [(&'a str, &'a str)], &'a [&'a str]);
+    let cases: [Case<'_>; 5] = [
+        (
+            Format::Gemini,
+            "gemini-2.5-pro",
+            &[(
+                "generationConfig",
+                r#"{"temperature":0.5,"maxOutputTokens":55,"topK":3}"#,
+            )],
+            &[
+                r#""temperature":0.5,"maxOutputTokens":55,"responseMimeType":"application/json""#,
+                r#""topK":3}"#,
+            ],
+        ),
+        // The same field twice: the later one is laid over the earlier.
+        (
+            Format::OpenAiResponses,
+            "gpt-5.4",
+            &[
+                ("reasoning", r#"{"effort":"high"}"#),
+                ("text", r#"{"verbosity":"low"}"#),
+                ("text", r#"{"verbosity":"high"}"#),
+            ],
+            &[
+                r#""reasoning":{"effort":"high","summary":"auto"}"#,
+                r#""text":{"format":{"type":"json_object"},"verbosity":"high"}"#,
+            ],
+        ),
+        // Objects of another type, and what is no object, stand alone.
+        (
+            Format::OpenAiChat,
+            "gpt-5.4",
+            &[
+                ("response_format", r#"{"type":"text"}"#),
+                ("reasoning_effort", "null"),
+            ],
+            &[
+                r#""response_format":{"type":"text"}"#,
+                r#""reasoning_effort":null"#,
+            ],
+        ),
+        (
+            Format::Anthropic,
+            "claude-sonnet-5",
+            &[("output_config", r#"{"effort":"max"}"#), ("top_k", "7")],
+            &[r#""effort":"max""#, r#","top_k":7}"#],
+        ),
+        (
+            Format::OpenAiChat,
+            "gpt-5.4",
+            &[("stop", "\"}]\"")],
+            &[r#","stop":"}]"}"#],
+        ),
+    ];
+    let compiler = Compiler::new(Catalogue::builtin());
+    for (format, model, params, expected) in cases {
+        let mut target = Target::new(format, model).options(own.clone());
+        for (name, value) in params {
+            target = target.param(*name, raw(value));
+        }
+        let compiled = compiler.compile(&items(), &target).unwrap();
+        let json = compiled.payload.to_json();
+        assert!(Raw::parse(json.clone()).is_ok(), "{json}");
+        for words in expected {
+            assert_eq!(json.matches(words).count(), 1, "{words}: {json}");
+        }
+        if format == Format::Gemini {
+            assert_eq!(compiled.report.target.reserve, 55);
+        }
+    }
 }
