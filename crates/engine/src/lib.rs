@@ -18,6 +18,7 @@ mod export;
 mod import;
 mod instructions;
 mod known;
+mod messages;
 mod open;
 mod origin;
 mod path;
@@ -36,7 +37,8 @@ pub use environment::{Clock, IdSource, RandomIds, SystemClock, TestClock, TestId
 pub use error::EngineError;
 pub use import::{ImportOptions, Imported, Parted};
 pub use instructions::Instructions;
+pub use messages::For;
 pub use open::Database;
 pub use record::Recorded;
-pub use resolve::{For, Resolved};
+pub use resolve::Resolved;
 pub use save::Committed;

@@ -3,10 +3,74 @@
 use std::sync::Arc;
 
 use contexture_ir::{ConversationId, Item, MessageId, NodeId, Owner};
-use contexture_store::{At, Node, ReadRequest, Span, Store};
-use futures_util::future::poll_immediate;
+use contexture_store::{At, Error as StoreError, Node, Page, ReadRequest, Span, Store};
+use futures_util::future::{BoxFuture, FutureExt, poll_immediate, ready};
 
 use crate::error::EngineError;
+
+/// Nodes read at a time.
+const PAGE: usize = 1_024;
+
+/// A path page by page: while the caller works on one page the store reads the next.
+///
+/// The path to the head that the first page names never changes, so all pages are of one instant.
+pub(crate) struct Pages<'a> {
+    store: &'a dyn Store,
+    owner: &'a Owner,
+    id: &'a ConversationId,
+    paged: bool,
+    reading: Option<BoxFuture<'a, Result<Page, StoreError>>>,
+}
+
+impl<'a> Pages<'a> {
+    /// The pages of a part of a path. Only what the request does not limit is cut into pages.
+    pub(crate) fn of(
+        store: &'a dyn Store,
+        owner: &'a Owner,
+        id: &'a ConversationId,
+        mut request: ReadRequest,
+    ) -> Self {
+        let paged = request.limit.is_none() && request.span == Span::Whole;
+        if paged {
+            request.limit = Some(PAGE);
+        }
+        Self {
+            store,
+            owner,
+            id,
+            paged,
+            reading: Some(store.read(owner, id, request)),
+        }
+    }
+
+    /// The next page; the first always comes, be it empty.
+    pub(crate) async fn next(&mut self) -> Result<Option<Page>, EngineError> {
+        let Some(reading) = self.reading.take() else {
+            return Ok(None);
+        };
+        let page = reading.await?;
+        if let (true, Some(head), Some(next)) = (self.paged, page.head, page.next) {
+            let request = ReadRequest {
+                at: At::Node(head),
+                span: Span::From(next),
+                limit: Some(PAGE),
+            };
+            let mut reading = self.store.read(self.owner, self.id, request);
+            // Polled once, the store begins to read.
+            let early = poll_immediate(&mut reading).await;
+            self.reading = Some(match early {
+                Some(page) => ready(page).boxed(),
+                None => reading,
+            });
+        }
+        Ok(Some(page))
+    }
+}
+
+/// How many pages a path of so many nodes has.
+pub(crate) fn page_count(depth: u64) -> usize {
+    usize::try_from(depth).unwrap_or(usize::MAX).div_ceil(PAGE)
+}
 
 /// Nodes from the first to a head, beside their items.
 #[derive(Clone, Debug, Default)]
@@ -15,9 +79,6 @@ pub(crate) struct Path {
     pub(crate) nodes: Vec<Arc<Node>>,
     pub(crate) items: Vec<Arc<Item>>,
 }
-
-/// Nodes read at a time: while one page is parsed the store reads the next.
-const PAGE: usize = 2_048;
 
 /// Nodes read at a time from the end of a path.
 const TAIL: u64 = 512;
@@ -30,33 +91,12 @@ impl Path {
         id: &ConversationId,
         request: ReadRequest,
     ) -> Result<Self, EngineError> {
-        let paged = request.limit.is_none() && request.span == Span::Whole;
-        let limit = if paged { Some(PAGE) } else { request.limit };
-        let mut page = store
-            .read(owner, id, ReadRequest { limit, ..request })
-            .await?;
-        let mut path = Self {
-            head: page.head,
-            ..Self::default()
-        };
-        // The path to the head that the first page names never changes, so the pages are of one
-        // instant.
-        while let (true, Some(head), Some(next)) = (paged, page.head, page.next) {
-            let request = ReadRequest {
-                at: At::Node(head),
-                span: Span::From(next),
-                limit,
-            };
-            let mut reading = store.read(owner, id, request);
-            // Polled once, the store reads while this page is parsed.
-            let early = poll_immediate(&mut reading).await;
+        let mut path = Self::default();
+        let mut pages = Pages::of(store, owner, id, request);
+        while let Some(page) = pages.next().await? {
+            path.head = page.head;
             path.extend(page.nodes)?;
-            page = match early {
-                Some(page) => page?,
-                None => reading.await?,
-            };
         }
-        path.extend(page.nodes)?;
         Ok(path)
     }
 
@@ -89,7 +129,7 @@ impl Path {
 
     fn extend(&mut self, nodes: Vec<Arc<Node>>) -> Result<(), EngineError> {
         for node in &nodes {
-            self.items.push(parse(node)?);
+            self.items.push(Arc::new(parse(node)?));
         }
         self.nodes.extend(nodes);
         Ok(())
@@ -97,13 +137,11 @@ impl Path {
 }
 
 /// The item of a node.
-pub(crate) fn parse(node: &Node) -> Result<Arc<Item>, EngineError> {
-    Item::parse(&node.json)
-        .map(Arc::new)
-        .map_err(|source| EngineError::StoredItem {
-            node: node.id,
-            source,
-        })
+pub(crate) fn parse(node: &Node) -> Result<Item, EngineError> {
+    Item::parse(&node.json).map_err(|source| EngineError::StoredItem {
+        node: node.id,
+        source,
+    })
 }
 
 /// The message a node belongs to.

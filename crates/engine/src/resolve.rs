@@ -1,18 +1,16 @@
 //! Resolving: the system prompt and the messages, as an AI SDK program takes them.
 
-use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-use contexture_ir::{NodeId, UiMessage};
+use contexture_ir::UiMessage;
 use contexture_render::{RenderError, Renderer};
-use contexture_store::{NodeKind, ReadRequest};
-use contexture_wire::ui::{FoldAudience, FoldItem, FoldOptions, fold, validate};
+use contexture_wire::ui::validate;
 
 use crate::conversation::Conversation;
 use crate::draft::Draft;
 use crate::error::EngineError;
 use crate::instructions::Instructions;
-use crate::path::Path;
+use crate::messages::For;
 use crate::save::Staged;
 
 /// What a model sees, as text and messages.
@@ -24,24 +22,14 @@ pub struct Resolved {
     pub messages: Vec<UiMessage>,
 }
 
-/// For whom messages are shown.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum For {
-    /// A model: what the host added for it is there, what only people see is not.
-    Model,
-    /// A person.
-    User,
-}
-
 impl Conversation {
     /// The system prompt and the stored messages.
     ///
     /// # Errors
     /// The renderer's, or the store's.
     pub async fn resolve(&self, renderer: &dyn Renderer) -> Result<Resolved, EngineError> {
-        let path = self.path(ReadRequest::whole(self.here())).await?;
-        let instructions = self.instructions(self.here()).await?;
-        let messages = folded(&path, For::Model);
+        let (head, messages) = self.folded(For::Model).await?;
+        let instructions = self.instructions(head).await?;
         Ok(Resolved {
             system_prompt: system_prompt(&instructions, renderer)?,
             messages,
@@ -50,8 +38,7 @@ impl Conversation {
 
     /// The stored messages of this branch.
     pub async fn messages(&self, audience: For) -> Result<Vec<UiMessage>, EngineError> {
-        let path = self.path(ReadRequest::whole(self.here())).await?;
-        Ok(folded(&path, audience))
+        Ok(self.folded(audience).await?.1)
     }
 }
 
@@ -64,9 +51,8 @@ impl Draft {
     /// As [`Conversation::resolve`], and for what is staged as [`Draft::commit`].
     pub async fn resolve(&self, renderer: &dyn Renderer) -> Result<Resolved, EngineError> {
         let chat = self.chat();
-        let path = chat.path(ReadRequest::whole(chat.here())).await?;
-        let instructions = chat.instructions(chat.here()).await?;
-        let mut messages = folded(&path, For::Model);
+        let (head, mut messages) = chat.folded(For::Model).await?;
+        let instructions = chat.instructions(head).await?;
         let mut staged = self.staged(|_| true)?;
         chat.replace_last_assistant(&mut staged).await?;
         put(&mut messages, staged)?;
@@ -103,42 +89,6 @@ fn put(messages: &mut Vec<UiMessage>, staged: Vec<Staged>) -> Result<(), EngineE
         }
     }
     Ok(())
-}
-
-/// The messages of a path.
-pub(crate) fn folded(path: &Path, audience: For) -> Vec<UiMessage> {
-    let ids: Vec<Cow<'_, str>> = path.nodes.iter().map(|node| node.message()).collect();
-    let place: BTreeMap<NodeId, usize> = path
-        .nodes
-        .iter()
-        .enumerate()
-        .filter(|(_, node)| node.kind == NodeKind::FunctionCall)
-        .map(|(at, node)| (node.id, at))
-        .collect();
-    let items: Vec<FoldItem<'_>> = path
-        .nodes
-        .iter()
-        .zip(&path.items)
-        .zip(&ids)
-        .map(|((node, item), id)| FoldItem {
-            item,
-            message_id: Some(id),
-            response: node.response,
-            answers: node.answers.and_then(|call| place.get(&call).copied()),
-            audience: node.audience,
-        })
-        .collect();
-    let audience = match audience {
-        For::Model => FoldAudience::Model,
-        For::User => FoldAudience::User,
-    };
-    fold(
-        &items,
-        &FoldOptions {
-            audience,
-            ..FoldOptions::default()
-        },
-    )
 }
 
 /// Leading messages' texts, then the rendered fragments, a blank line between.

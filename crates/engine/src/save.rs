@@ -398,7 +398,7 @@ fn judge(
     if stored.is_empty() {
         return Ok(Verdict::New);
     }
-    let known: Vec<Arc<Item>> = stored
+    let known: Vec<Item> = stored
         .iter()
         .map(|node| parse(node))
         .collect::<Result<_, _>>()?;

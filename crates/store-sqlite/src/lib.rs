@@ -11,6 +11,7 @@
 mod append;
 mod blob;
 mod branch;
+mod columns;
 mod connection;
 mod conv;
 mod conversation;
@@ -20,6 +21,7 @@ mod fault;
 mod filter;
 mod key_value;
 mod migrate;
+
 mod node_row;
 mod options;
 mod path;

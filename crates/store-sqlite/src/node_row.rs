@@ -9,17 +9,14 @@ use contexture_store::{
 };
 use rusqlite::{Connection, OptionalExtension, Row, ToSql, params};
 
+use crate::columns::{COLUMNS, Columns};
 use crate::conv::Conv;
 use crate::fault::Fault;
 use crate::path::{Position, Stretch, Tip, key, keys, stretches};
 
 /// The version of the items' shape, and the codec of their bytes: as they are.
-const ITEM_VERSION: u8 = 1;
-const CODEC_PLAIN: u8 = 0;
-
-const COLUMNS: &str = "id, segment, depth, messages, turns, compacted, kind, origin, audience, \
-     created_ms, codec, step, node_id, content_hash, meaning_hash, answers, copied_from, run, \
-     response, message_id, item, redacted_ms";
+const ITEM_VERSION: i64 = 1;
+const CODEC_PLAIN: i64 = 0;
 
 /// Reads the node of an id.
 pub(crate) fn by_id_sql() -> String {
@@ -64,40 +61,43 @@ pub(crate) fn insert(
     item: &NewItem,
 ) -> Result<(), Fault> {
     let bytes = item.json.as_bytes();
+    let content_hash = ContentHash::of(bytes);
     let fence = slot
         .fence
         .map(|fence| i64::try_from(fence.0).unwrap_or(i64::MAX));
-    conn.prepare_cached(
-        "INSERT INTO nodes VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, NULL, ?, ?, ?, ?, ?, \
-         ?, ?, ?, ?, ?, NULL)",
-    )?
-    .execute(params![
-        key(conversation, slot.seq),
-        slot.segment,
-        small(slot.counters.depth),
-        small(slot.counters.messages),
-        small(slot.counters.turns),
-        small(slot.counters.compacted),
-        item.kind.code(),
-        item.origin.code(),
-        item.audience.code(),
-        slot.root_no,
-        fence,
-        item.created_ms,
-        ITEM_VERSION,
-        CODEC_PLAIN,
-        item.step,
-        item.id.as_bytes(),
-        ContentHash::of(bytes).as_bytes(),
-        item.meaning_hash.as_ref().map(ContentHash::as_bytes),
-        item.answers.as_ref().map(NodeId::as_bytes),
-        item.copied_from.as_ref().map(NodeId::as_bytes),
-        item.run.as_ref().map(RunId::as_bytes),
-        item.response.as_ref().map(ResponseId::as_bytes),
-        item.message_id.as_ref().map(MessageId::as_str),
-        bytes
-    ])?;
-    Ok(())
+    let columns = Columns {
+        numbers: [
+            Some(key(conversation, slot.seq)),
+            Some(slot.segment.into()),
+            Some(small(slot.counters.depth).into()),
+            Some(small(slot.counters.messages).into()),
+            Some(small(slot.counters.turns).into()),
+            Some(small(slot.counters.compacted).into()),
+            Some(item.kind.code().into()),
+            Some(item.origin.code().into()),
+            Some(item.audience.code().into()),
+            Some(slot.root_no.into()),
+            fence,
+            Some(item.created_ms),
+            Some(ITEM_VERSION),
+            Some(CODEC_PLAIN),
+            None,
+            item.step.map(i64::from),
+            None,
+        ],
+        ids: [
+            Some(item.id.as_bytes()),
+            Some(content_hash.as_bytes()),
+            item.meaning_hash.as_ref().map(ContentHash::as_bytes),
+            item.answers.as_ref().map(NodeId::as_bytes),
+            item.copied_from.as_ref().map(NodeId::as_bytes),
+            item.run.as_ref().map(RunId::as_bytes),
+            item.response.as_ref().map(ResponseId::as_bytes),
+        ],
+        message_id: item.message_id.as_ref().map(MessageId::as_str),
+        item: bytes,
+    };
+    columns.insert(conn)
 }
 
 /// Counters never pass the number of positions, which is a `u32`.
@@ -260,7 +260,7 @@ fn scan(
     let mut rows = statement.query([key(conv.no, stretch.seq), key(conv.no, last)])?;
     let mut depth = stretch.from;
     while let Some(row) = rows.next()? {
-        let node = decode(conv, row, *before)?;
+        let node = decode(conv, row, depth, *before)?;
         if node.depth != u64::from(depth) || row.get::<_, u32>(1)? != stretch.segment {
             return Err(conv
                 .damaged("node", format!("depth {depth}"), "it stands elsewhere")
@@ -373,46 +373,90 @@ fn alone(conn: &Connection, conv: &Conv, row: &Row<'_>) -> Result<Arc<Node>, Fau
         depth: row.get(2)?,
     };
     let before = parent(conn, conv.no, position)?;
-    decode(conv, row, before).map(Arc::new)
+    decode(conv, row, position.depth, before).map(Arc::new)
 }
 
-/// Reads a row and checks that its bytes are those that were written.
-fn decode(conv: &Conv, row: &Row<'_>, parent: Option<NodeId>) -> Result<Node, Fault> {
-    let depth: u32 = row.get(2)?;
-    let damaged = |why: &str| conv.damaged("node", format!("depth {depth}"), why);
-    let hash = |index| -> rusqlite::Result<Option<[u8; 16]>> { row.get(index) };
-    let item = row.get_ref(20)?.as_blob().map_err(rusqlite::Error::from)?;
-    let content_hash = ContentHash::from_bytes(row.get(13)?);
-    if ContentHash::of(item) != content_hash {
-        return Err(damaged("the item's bytes do not match their hash").into());
+/// Reads the row of a depth and checks that it is the one that was written.
+fn decode(conv: &Conv, row: &Row<'_>, place: u32, parent: Option<NodeId>) -> Result<Node, Fault> {
+    let (columns, check) = Columns::of(row)?;
+    let [
+        _,
+        _,
+        depth,
+        messages,
+        turns,
+        compacted,
+        kind,
+        origin,
+        audience,
+        _,
+        _,
+        created_ms,
+        _,
+        codec,
+        _,
+        step,
+        redacted_ms,
+    ] = columns.numbers;
+    let [
+        node_id,
+        content_hash,
+        meaning_hash,
+        answers,
+        copied_from,
+        run,
+        response,
+    ] = columns.ids;
+    let damaged = |why: &str| conv.damaged("node", format!("depth {place}"), why);
+    let content_hash = content_hash.copied().map(ContentHash::from_bytes);
+    let sound = match check {
+        Some(check) => columns.matches(check),
+        None => content_hash == Some(ContentHash::of(columns.item)),
+    };
+    if !sound {
+        return Err(damaged("the bytes are not those that were written").into());
     }
-    if row.get::<_, u8>(10)? != CODEC_PLAIN {
+    if codec != Some(CODEC_PLAIN) {
         return Err(damaged("the item's bytes have an unknown codec").into());
     }
-    let json = std::str::from_utf8(item).map_err(|_| damaged("the item is not UTF-8"))?;
-    let message_id: Option<String> = row.get(19)?;
-    let message_id = message_id.map(MessageId::new).transpose();
+    let counter = |number: Option<i64>| {
+        let number = number.and_then(|number| u64::try_from(number).ok());
+        number.ok_or_else(|| damaged("a counter is missing or negative"))
+    };
+    let code = |number: Option<i64>| number.and_then(|code| u8::try_from(code).ok());
+    let json = std::str::from_utf8(columns.item).map_err(|_| damaged("the item is not UTF-8"))?;
+    let message_id = columns.message_id.map(MessageId::new).transpose();
+    let id = node_id.ok_or_else(|| damaged("the id is missing"))?;
     let node = Node {
-        id: NodeId::from_bytes(row.get(12)?),
+        id: NodeId::from_bytes(*id),
         parent,
-        depth: u64::from(depth),
-        messages: u64::from(row.get::<_, u32>(3)?),
-        turns: u64::from(row.get::<_, u32>(4)?),
-        compacted: u64::from(row.get::<_, u32>(5)?),
+        depth: counter(depth)?,
+        messages: counter(messages)?,
+        turns: counter(turns)?,
+        compacted: counter(compacted)?,
         json: Arc::from(json),
-        content_hash,
-        kind: NodeKind::from_code(row.get(6)?).ok_or_else(|| damaged("unknown kind"))?,
-        answers: hash(15)?.map(NodeId::from_bytes),
+        content_hash: content_hash.ok_or_else(|| damaged("the hash is missing"))?,
+        kind: code(kind)
+            .and_then(NodeKind::from_code)
+            .ok_or_else(|| damaged("unknown kind"))?,
+        answers: answers.copied().map(NodeId::from_bytes),
         message_id: message_id.map_err(|_| damaged("the message id breaks its rule"))?,
-        run: hash(17)?.map(RunId::from_bytes),
-        step: row.get(11)?,
-        response: hash(18)?.map(ResponseId::from_bytes),
-        origin: Origin::from_code(row.get(7)?).ok_or_else(|| damaged("unknown origin"))?,
-        audience: Audience::from_code(row.get(8)?).ok_or_else(|| damaged("unknown audience"))?,
-        copied_from: hash(16)?.map(NodeId::from_bytes),
-        meaning_hash: hash(14)?.map(ContentHash::from_bytes),
-        created_ms: row.get(9)?,
-        redacted_ms: row.get(21)?,
+        run: run.copied().map(RunId::from_bytes),
+        step: match step {
+            Some(step) => Some(u32::try_from(step).map_err(|_| damaged("unknown step"))?),
+            None => None,
+        },
+        response: response.copied().map(ResponseId::from_bytes),
+        origin: code(origin)
+            .and_then(Origin::from_code)
+            .ok_or_else(|| damaged("unknown origin"))?,
+        audience: code(audience)
+            .and_then(Audience::from_code)
+            .ok_or_else(|| damaged("unknown audience"))?,
+        copied_from: copied_from.copied().map(NodeId::from_bytes),
+        meaning_hash: meaning_hash.copied().map(ContentHash::from_bytes),
+        created_ms: created_ms.ok_or_else(|| damaged("the time is missing"))?,
+        redacted_ms,
     };
     Ok(node)
 }

@@ -4,6 +4,7 @@ use contexture_ir::{ContentHash, NodeId, redacted_json};
 use contexture_store::{BlobId, Error, EventKind, RedactRequest, Redacted, Thing};
 use rusqlite::{Connection, OptionalExtension, params};
 
+use crate::columns;
 use crate::conv::Conv;
 use crate::event;
 use crate::fault::Fault;
@@ -65,6 +66,7 @@ fn bury(conn: &Connection, conv: &Conv, id: NodeId, at_ms: i64) -> Result<bool, 
         at_ms,
         key
     ])?;
+    columns::seal(conn, key)?;
     Ok(true)
 }
 

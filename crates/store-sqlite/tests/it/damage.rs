@@ -66,6 +66,11 @@ async fn every_damaged_row_is_reported_with_its_place() {
             "depth 2",
         ),
         (
+            "UPDATE nodes SET created_ms = created_ms + 1 WHERE depth = 2".to_owned(),
+            "node",
+            "depth 2",
+        ),
+        (
             "DELETE FROM nodes WHERE depth = 3".to_owned(),
             "path",
             "depths 1 to 3",

@@ -95,20 +95,27 @@ pub struct FoldOptions<'a> {
 /// ```
 #[must_use]
 pub fn fold(items: &[FoldItem<'_>], options: &FoldOptions<'_>) -> Vec<UiMessage> {
-    let mut folder = Folder {
-        options,
-        partners: partners(items),
-        groups: Vec::new(),
-        by_id: BTreeMap::new(),
-        calls: BTreeMap::new(),
-        last_call: BTreeMap::new(),
-        current: None,
-        announced: 0,
-    };
+    let partners = partners(items);
+    let mut folder = Folder::new(*options);
     for (index, item) in items.iter().enumerate() {
-        folder.item(index, item);
+        let partner = partners.get(index).copied().flatten();
+        folder.push(&FoldItem {
+            answers: item.answers.or(partner),
+            ..*item
+        });
     }
     folder.finish()
+}
+
+/// A message id in a map of many: its end, in which ids differ most, is compared before the whole.
+#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct IdKey<'a>(u64, &'a str);
+
+impl<'a> IdKey<'a> {
+    fn of(id: &'a str) -> Self {
+        let end = id.as_bytes().last_chunk::<8>();
+        Self(end.map_or(0, |end| u64::from_be_bytes(*end)), id)
+    }
 }
 
 /// For every output the call it answers; empty if there is no output.
@@ -123,11 +130,18 @@ fn partners(items: &[FoldItem<'_>]) -> Vec<Option<usize>> {
     }
 }
 
-struct Folder<'a, 'o> {
-    options: &'o FoldOptions<'o>,
-    partners: Vec<Option<usize>>,
+/// [`fold`] piece by piece, for a path that is still being read.
+///
+/// An output whose call is not named answers the latest call of its id, if that is unanswered.
+/// [`fold`], which sees all items at once, also knows which of several calls of one id in one step
+/// is meant.
+#[derive(Debug)]
+pub struct Folder<'a, 'o> {
+    options: FoldOptions<'o>,
+    /// How many items there were.
+    count: usize,
     groups: Vec<Group<'a>>,
-    by_id: BTreeMap<&'a str, usize>,
+    by_id: BTreeMap<IdKey<'a>, usize>,
     /// Where each call's part is, by the call's index.
     calls: BTreeMap<usize, (usize, usize)>,
     /// The same of the latest call of an id, for approvals.
@@ -137,8 +151,26 @@ struct Folder<'a, 'o> {
     announced: usize,
 }
 
-impl<'a> Folder<'a, '_> {
-    fn item(&mut self, index: usize, entry: &FoldItem<'a>) {
+impl<'a, 'o> Folder<'a, 'o> {
+    /// Nothing folded yet.
+    #[must_use]
+    pub const fn new(options: FoldOptions<'o>) -> Self {
+        Self {
+            options,
+            count: 0,
+            groups: Vec::new(),
+            by_id: BTreeMap::new(),
+            calls: BTreeMap::new(),
+            last_call: BTreeMap::new(),
+            current: None,
+            announced: 0,
+        }
+    }
+
+    /// Takes the path's next item.
+    pub fn push(&mut self, entry: &FoldItem<'a>) {
+        let index = self.count;
+        self.count += 1;
         match entry.item {
             Item::Extension(extension) if extension.kind.starts_with("ctx:") => {
                 self.own(entry, extension);
@@ -149,7 +181,7 @@ impl<'a> Folder<'a, '_> {
                     self.current = None;
                 }
             }
-            Item::FunctionCallOutput(output) => self.output(index, entry, output),
+            Item::FunctionCallOutput(output) => self.output(entry, output),
             _ => {
                 let group = self.locate(entry, true);
                 self.content(index, group, entry);
@@ -196,17 +228,13 @@ impl<'a> Folder<'a, '_> {
             return current;
         }
         self.announced = 0;
-        match self.by_id.get(id) {
-            Some(&known) => {
-                self.current = Some(known);
-                known
-            }
-            None => {
-                let new = self.open(Some(id));
-                self.by_id.insert(id, new);
-                new
-            }
+        let next = self.groups.len();
+        let known = *self.by_id.entry(IdKey::of(id)).or_insert(next);
+        if known == next {
+            self.groups.push(Group::new(Some(id)));
         }
+        self.current = Some(known);
+        known
     }
 
     fn open(&mut self, id: Option<&'a str>) -> usize {
@@ -279,11 +307,11 @@ impl<'a> Folder<'a, '_> {
         }
     }
 
-    fn output(&mut self, index: usize, entry: &FoldItem<'a>, output: &'a FunctionCallOutput) {
-        let call = entry
-            .answers
-            .or_else(|| self.partners.get(index).copied().flatten());
-        let at = call.and_then(|call| self.calls.get(&call).copied());
+    fn output(&mut self, entry: &FoldItem<'a>, output: &'a FunctionCallOutput) {
+        let at = match entry.answers {
+            Some(call) => self.calls.get(&call).copied(),
+            None => self.last_call.get(&*output.call_id).copied(),
+        };
         if let Some(at) = at
             && let Some(draft) = self.draft(at)
             && draft.output.is_none()
@@ -293,13 +321,13 @@ impl<'a> Folder<'a, '_> {
             if let Some(group) = self.groups.get_mut(at.0) {
                 group.boundary |= !inside;
             }
-        } else if shows(self.options, "function_call_output") {
+        } else if shows(&self.options, "function_call_output") {
             let group = self.locate(entry, true);
-            self.push(group, UiRole::Assistant, data_part(entry.item));
+            self.add(group, UiRole::Assistant, data_part(entry.item));
         }
     }
 
-    fn push(&mut self, group: usize, role: UiRole, part: Raw) {
+    fn add(&mut self, group: usize, role: UiRole, part: Raw) {
         if let Some(group) = self.groups.get_mut(group) {
             group.role.get_or_insert(role);
             group.slots.push(Slot::Part(part));
@@ -324,7 +352,7 @@ impl<'a> Folder<'a, '_> {
                     return;
                 }
                 group.step(entry.response, &hints);
-                let shows = |kind: &str| shows(self.options, kind);
+                let shows = |kind: &str| shows(&self.options, kind);
                 group.message(message, &shows);
             }
             Item::FunctionCall(call) => {
@@ -347,7 +375,7 @@ impl<'a> Folder<'a, '_> {
                 group.slots.extend(parts.into_iter().map(Slot::Part));
             }
             Item::Compaction(_) | Item::Extension(_) => {
-                if shows(self.options, entry.item.kind()) {
+                if shows(&self.options, entry.item.kind()) {
                     group.slots.push(Slot::Part(data_part(entry.item)));
                 }
             }
@@ -355,7 +383,9 @@ impl<'a> Folder<'a, '_> {
         }
     }
 
-    fn finish(self) -> Vec<UiMessage> {
+    /// The messages.
+    #[must_use]
+    pub fn finish(self) -> Vec<UiMessage> {
         let include_system = self.options.include_system;
         let messages = self
             .groups

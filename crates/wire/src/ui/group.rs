@@ -8,7 +8,7 @@ use super::tool::ToolDraft;
 use super::{media, text};
 
 /// A message being put together.
-#[derive(Default)]
+#[derive(Debug, Default)]
 pub(super) struct Group<'a> {
     pub(super) id: Option<&'a str>,
     /// Set by its own fields; otherwise by its first item.
@@ -23,6 +23,7 @@ pub(super) struct Group<'a> {
 }
 
 /// A part, or a call that becomes one.
+#[derive(Debug)]
 pub(super) enum Slot<'a> {
     Part(Raw),
     Tool(Box<ToolDraft<'a>>),

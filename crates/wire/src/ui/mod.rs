@@ -30,6 +30,6 @@ mod tool;
 mod validate;
 
 pub(crate) use document::{lift, lower};
-pub use fold::{Extensions, FoldAudience, FoldItem, FoldOptions, fold};
+pub use fold::{Extensions, FoldAudience, FoldItem, FoldOptions, Folder, fold};
 pub use lift::{LiftedMessage, lift_message};
 pub use validate::{validate, validate_json};
