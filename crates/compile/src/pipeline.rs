@@ -11,7 +11,7 @@
 use std::sync::Arc;
 
 use contexture_ir::ContentHash;
-use contexture_wire::{Envelope, Format};
+use contexture_wire::{Envelope, Format, Renames};
 
 use crate::account::{report, required};
 use crate::contribution::Band;
@@ -43,6 +43,8 @@ pub struct Compiled {
     pub plan: Plan,
     /// What the host may want to do before the next call.
     pub advice: Option<Advice>,
+    /// The tools whose names the target refuses: its answer calls them by other names.
+    pub renames: Renames,
 }
 
 /// Compiles a request. Performs nothing; the same input gives the same bytes with any scratch.
@@ -157,6 +159,7 @@ fn back(
         advice: ledger.advice(),
         report,
         plan,
+        renames: Renames::of(request.dialect.format, &request.tools),
     })
 }
 

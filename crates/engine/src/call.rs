@@ -10,7 +10,7 @@ use contexture_ir::{BranchName, NodeId};
 use contexture_render::{Renderer, XmlRenderer};
 use contexture_store::{At, ReadRequest, StateKey, StateRequest};
 use contexture_tokens::counter_for;
-use contexture_wire::Format;
+use contexture_wire::{Format, Renames};
 
 use crate::conversation::Conversation;
 use crate::error::EngineError;
@@ -30,6 +30,7 @@ pub struct CompiledCall {
     pub(crate) base: Option<NodeId>,
     pub(crate) branch: BranchName,
     pub(crate) format: Format,
+    pub(crate) renames: Renames,
 }
 
 impl CompiledCall {
@@ -49,6 +50,7 @@ impl CompiledCall {
             base,
             branch,
             format,
+            renames: compiled.renames,
         }
     }
 

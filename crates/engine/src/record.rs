@@ -43,7 +43,8 @@ impl Conversation {
     /// transaction. `response` is the provider's response body, in the format of the call.
     ///
     /// The answer goes behind the head the call was compiled against. If the branch has moved since,
-    /// it is kept on a branch of its own. Recording the same answer twice stores it once.
+    /// it is kept on a branch of its own. Recording the same answer twice stores it once. Calls of tools
+    /// whose names the provider refuses are stored under the names that were given.
     ///
     /// # Errors
     /// [`EngineError::Wire`] or [`EngineError::NotAResponse`] if `response` is no answer in that
@@ -53,12 +54,13 @@ impl Conversation {
         call: &CompiledCall,
         response: &str,
     ) -> Result<Recorded, EngineError> {
-        let lifted = lift(call.format(), response)?;
+        let mut lifted = lift(call.format(), response)?;
         if lifted.kind != Kind::Response {
             return Err(EngineError::NotAResponse {
                 format: call.format(),
             });
         }
+        call.renames.restore(&mut lifted.transcript.items);
         let base = call.base.map(|node| node.to_string()).unwrap_or_default();
         let key = NodeId::derive("response", &[base.as_bytes(), response.as_bytes()]);
         let id = ResponseId::from_bytes(*key.as_bytes());

@@ -32,6 +32,7 @@ mod openai_chat;
 mod openai_responses;
 mod openai_shapes;
 mod pairing;
+mod renames;
 mod repair;
 mod system_tag;
 pub mod ui;
@@ -46,6 +47,7 @@ pub use lifted::{Lifted, Lowered};
 pub use loss::{Loss, LossKind, Losses};
 pub use lower::{envelope, lower_run};
 pub use media::DataUrl;
+pub use renames::Renames;
 pub use repair::{
     BEGINNING, CONTINUE, CallIds, Charset, Issue, IssueKind, NO_RESULT, RepairRules, Repaired,
     RepairedItem, Unanswered, repair,

@@ -1,7 +1,8 @@
 //! Compiling a conversation and recording the answer.
 
 use contexture_compile::Target;
-use contexture_ir::{hint, user};
+use contexture_engine::For;
+use contexture_ir::{FunctionTool, ToolDefinition, hint, user};
 use serde_json::{Value, json};
 
 use crate::support::{branches, chat, texts};
@@ -44,6 +45,36 @@ async fn an_answer_is_stored_with_the_plan_of_its_call() {
     chat.save([user("more")]).await.unwrap();
     let next = chat.compile(&target()).await.unwrap();
     assert_eq!(next.report.epoch.number, call.report.epoch.number);
+}
+
+#[tokio::test]
+async fn calls_are_stored_under_the_names_that_were_given() {
+    let chat = chat().await;
+    chat.save([user("hello")]).await.unwrap();
+    let tool = FunctionTool {
+        name: "files.read".to_owned(),
+        ..FunctionTool::default()
+    };
+    let target = target().tools(vec![ToolDefinition::Function(tool)]);
+    let call = chat.compile(&target).await.unwrap();
+    let payload: Value = serde_json::from_str(&call.payload.to_json()).unwrap();
+    let sent = payload["tools"][0]["name"].as_str().unwrap();
+    assert_ne!(sent, "files.read");
+
+    let mut answer: Value = serde_json::from_str(&answer("")).unwrap();
+    answer["content"] = json!([{"type": "tool_use", "id": "toolu_1", "name": sent, "input": {}}]);
+    chat.record(&call, &answer.to_string()).await.unwrap();
+    let stored = chat.messages(For::User).await.unwrap();
+    let stored = serde_json::to_string(&stored).unwrap();
+    assert!(
+        stored.contains("files.read") && !stored.contains(sent),
+        "{stored}"
+    );
+
+    // The next request says the same name again.
+    let next = chat.compile(&target).await.unwrap();
+    let payload: Value = serde_json::from_str(&next.payload.to_json()).unwrap();
+    assert_eq!(payload["messages"][1]["content"][0]["name"], sent);
 }
 
 #[tokio::test]

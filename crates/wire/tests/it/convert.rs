@@ -324,6 +324,53 @@ fn a_name_that_a_target_refuses_is_written_alike_everywhere() {
 }
 
 #[test]
+fn names_that_were_replaced_find_their_way_back() {
+    use contexture_ir::{FunctionCall, FunctionTool, Item, ToolDefinition};
+    use contexture_wire::Renames;
+
+    let tool = |name: &str| {
+        ToolDefinition::Function(FunctionTool {
+            name: name.to_owned(),
+            ..FunctionTool::default()
+        })
+    };
+    let tools = [tool("ns:f.g"), tool("plain"), tool("ä")];
+    for (format, count) in [
+        (CHAT, 2),
+        (RESPONSES, 2),
+        (ANTHROPIC, 2),
+        (GEMINI, 1),
+        (Format::Items, 0),
+    ] {
+        let renames = Renames::of(format, &tools);
+        assert_eq!(renames.iter().count(), count, "{format}");
+        // What a request says is what the map knows.
+        let request = contexture_ir::Transcript {
+            tools: tools.to_vec(),
+            ..Default::default()
+        };
+        let written = lower(
+            &Dialect::of(format),
+            contexture_wire::Kind::Request,
+            &request,
+        )
+        .json;
+        for (sent, given) in renames.iter() {
+            assert!(written.contains(&format!("{sent:?}")), "{format} {sent}");
+            let mut items = [FunctionCall::new("c", sent, "{}").into()];
+            renames.restore(&mut items);
+            assert_eq!(items, [Item::from(FunctionCall::new("c", given, "{}"))]);
+        }
+        assert_eq!(renames.given("plain"), "plain");
+    }
+    // A function that has the name in truth keeps it.
+    let renames = Renames::of(CHAT, &tools[..1]);
+    let sent = renames.iter().next().unwrap().0;
+    let tools = [tool("ns:f.g"), tool(sent)];
+    assert!(Renames::of(CHAT, &tools).is_empty());
+}
+
+#[test]
 fn nothing_and_repeated_fields_stay_as_they_came() {
     check_same(CHAT, r#"{"choices":null}"#);
     check_same(RESPONSES, r#"{"output":null}"#);
