@@ -34,6 +34,9 @@ pub(crate) fn chain(error: &dyn Error) -> String {
 /// Why a text is not JSON; the place is counted from its own beginning.
 pub(crate) fn not_json(error: &serde_json::Error) -> Failure {
     let (line, column) = (error.line(), error.column());
+    if error.is_eof() && (line, column) == (1, 0) {
+        return Failure::bad_input("not_json", "it is empty, expected JSON");
+    }
     if error.is_eof() {
         let message =
             format!("truncated JSON: it ends at line {line} column {column} within a value");

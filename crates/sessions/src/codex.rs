@@ -19,7 +19,8 @@ use crate::json::{text_of, with_member, without_members};
 use crate::lines::{Expected, each_line, join, misfit};
 use crate::records::Records;
 use crate::session::{
-    ReadOptions, Session, SessionHead, SessionNode, audience_of, leaves, origin_of, title_of,
+    ReadOptions, Session, SessionHead, SessionNode, audience_of, leaves, origin_of, shorten,
+    title_of,
 };
 
 const EXPECTED: Expected = Expected {
@@ -37,13 +38,19 @@ pub(crate) fn read(text: &str, options: &ReadOptions<'_>) -> Result<Session, Ses
         tree,
         id,
         instructions,
+        asked,
         ..
     } = reader;
     let name = id.unwrap_or_else(|| options.source_name.to_owned());
     Ok(Session {
         format: SessionFormat::Codex,
         source_id: format!("codex:{name}"),
-        title: title_of(&tree),
+        // What the user is heard to say before is mostly said for them.
+        title: asked
+            .and_then(|node| tree.get(node))
+            .map(|node| shorten(&node.item.text()))
+            .filter(|title| !title.is_empty())
+            .or_else(|| title_of(&tree)),
         instructions,
         heads,
         tree,
@@ -65,6 +72,8 @@ struct Reader {
     turns: Vec<Turn>,
     /// Whether there was an event of that kind.
     told: bool,
+    /// The first of those messages, whatever was taken back since.
+    asked: Option<usize>,
     /// Where the turn under way began.
     began: Option<Option<usize>>,
 }
@@ -174,6 +183,7 @@ impl Reader {
             return;
         };
         let Some(newest) = self.turns.last() else {
+            self.asked.get_or_insert(turn.node);
             // What stands before the first turn stays.
             self.began = None;
             self.turns.push(turn);

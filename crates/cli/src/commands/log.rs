@@ -84,6 +84,7 @@ fn summary(entry: &Entry, counter: &dyn TokenCounter) -> Outcome<Summary> {
     let mut said = String::new();
     let mut done = Vec::new();
     let mut outputs = String::new();
+    let mut thoughts = String::new();
     let mut tokens = 0;
     for node in &entry.nodes {
         let item = item(node)?;
@@ -93,6 +94,9 @@ fn summary(entry: &Entry, counter: &dyn TokenCounter) -> Outcome<Summary> {
         match &item {
             Item::FunctionCall(call) => done.push(one_line(&call.name)),
             Item::FunctionCallOutput(_) if outputs.is_empty() => outputs = preview,
+            Item::Reasoning(_) if thoughts.is_empty() => {
+                thoughts = format!("(reasoning) {preview}")
+            }
             Item::Message(_) | Item::Compaction(_) if said.is_empty() && !preview.is_empty() => {
                 said = format!("\"{preview}\"");
             }
@@ -105,6 +109,7 @@ fn summary(entry: &Entry, counter: &dyn TokenCounter) -> Outcome<Summary> {
     let text = match (said.is_empty(), done.is_empty()) {
         (false, _) => said,
         (true, false) => done.join(", "),
+        (true, true) if outputs.is_empty() => thoughts.trim_end().to_owned(),
         (true, true) => outputs,
     };
     Ok(Summary { text, tokens })

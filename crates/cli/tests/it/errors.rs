@@ -27,6 +27,7 @@ fn bad_files() {
     place.write("binary.json", b"\x7fELF\0\0\0\0\0\xff\xfe");
     place.write("latin1.txt", b"caf\xe9");
     place.write("list.json", r#"{"candidates": []}"#);
+    place.write("empty.json", "");
     place.write("nothing.json", r#"{"a": 1}"#);
     std::fs::create_dir(place.path("folder")).unwrap();
     for command in ["convert --to anthropic", "compile --to anthropic", "import"] {
@@ -35,6 +36,12 @@ fn bad_files() {
             &format!("{command} truncated.json"),
             6,
             &["truncated.json", "truncated JSON", "line 1", "hint:"],
+        );
+        check(
+            &place,
+            &format!("{command} empty.json"),
+            6,
+            &["empty.json", "it is empty"],
         );
         check(
             &place,

@@ -121,6 +121,42 @@ fn a_file_that_grew_or_went_another_way() {
 }
 
 #[test]
+fn a_rollout_is_drawn_with_its_reasoning() {
+    let place = Place::new();
+    let line = |kind: &str, payload: Value| {
+        serde_json::json!({"type": kind, "payload": payload}).to_string()
+    };
+    let said = |text: &str| serde_json::json!({"type": "message", "role": "user", "content": [{"type": "input_text", "text": text}]});
+    let lines = [
+        line("session_meta", serde_json::json!({"id": "x"})),
+        line("response_item", said("<environment>")),
+        line("response_item", said("What do they say?")),
+        line(
+            "event_msg",
+            serde_json::json!({"type": "user_message", "message": "What do they say?"}),
+        ),
+        line(
+            "response_item",
+            serde_json::json!({
+            "type": "reasoning", "id": "r", "summary": [{"type": "summary_text", "text": "Looking"}]}),
+        ),
+        line(
+            "response_item",
+            serde_json::json!({
+            "type": "reasoning", "id": "s", "summary": [], "encrypted_content": "x"}),
+        ),
+    ];
+    place.write("rollout-x.jsonl", lines.join("\n"));
+    let out = place.ok("import rollout-x.jsonl");
+    assert!(out.contains("4 items  What do they say?"), "{out}");
+    let log = place.ok("log codex:x");
+    assert!(
+        log.contains("(reasoning) Looking") && log.contains("  (reasoning)  "),
+        "{log}"
+    );
+}
+
+#[test]
 fn bad_runs_of_a_file_are_listed() {
     let place = Place::new();
     place.write(

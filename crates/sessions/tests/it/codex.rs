@@ -37,6 +37,7 @@ fn items_calls_and_instructions_are_found() {
         session.instructions[0].content[0].as_text(),
         Some("You are a careful assistant. Answer in one sentence.")
     );
+    assert_eq!(session.title.as_deref(), Some("What do the notes say?"));
     let kinds: Vec<&str> = session.tree.iter().map(|node| node.item.kind()).collect();
     assert_eq!(
         kinds,
