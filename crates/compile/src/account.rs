@@ -7,7 +7,6 @@ use crate::count::Tokens;
 use crate::frame::Frame;
 use crate::history::{History, Single};
 use crate::ledger::Ledger;
-use crate::passes::lower::Piece;
 use crate::passes::place::{Placed, Slot, units};
 use crate::payload::Payload;
 use crate::plan::EpochReport;
@@ -70,12 +69,7 @@ pub(crate) fn required(
 }
 
 /// The report.
-pub(crate) fn report(
-    ledger: &Ledger<'_>,
-    epoch: EpochReport,
-    payload: &Payload,
-    pieces: &[&Piece],
-) -> Report {
+pub(crate) fn report(ledger: &Ledger<'_>, epoch: EpochReport, payload: &Payload) -> Report {
     let mut segments = Vec::new();
     let mut row = Rows {
         limit: ledger.limit,
@@ -113,10 +107,7 @@ pub(crate) fn report(
             framing,
             share: share(tokens, ledger.limit),
             items: ledger.input.path.len(),
-            messages: pieces
-                .iter()
-                .map(|piece| piece.lowered.chunk.facts.elements)
-                .sum(),
+            messages: payload.messages(),
         },
         segments,
         omitted: ledger.omitted(),

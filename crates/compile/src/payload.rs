@@ -21,6 +21,8 @@ pub struct Payload {
 pub(crate) struct Element {
     pub(crate) json: Arc<str>,
     pub(crate) hash: ContentHash,
+    /// How many messages of the conversation.
+    pub(crate) messages: usize,
 }
 
 impl Payload {
@@ -69,6 +71,12 @@ impl Payload {
     #[must_use]
     pub const fn is_empty(&self) -> bool {
         self.len == 0
+    }
+
+    /// How many messages of the conversation it has; those of the system prompt do not count.
+    #[must_use]
+    pub fn messages(&self) -> usize {
+        self.elements.iter().map(|element| element.messages).sum()
     }
 
     /// The first 16 bytes of BLAKE3 over the JSON text. Costs a pass over all bytes.

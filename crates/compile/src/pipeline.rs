@@ -8,12 +8,14 @@
 //! `repair` and `lower` come before `budget`, so that what is budgeted is what is sent, and an item's
 //! bytes do not depend on where the history is cut.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use contexture_ir::ContentHash;
-use contexture_wire::{Envelope, Format, Renames};
+use contexture_wire::{Envelope, Format, Renames, join_messages};
 
 use crate::account::{report, required};
+use crate::block::Class;
 use crate::contribution::Band;
 use crate::cut::Cut;
 use crate::frame::Frame;
@@ -111,7 +113,9 @@ fn back(
     owners.extend(theirs);
     let envelope = frame.envelope(request, &slots, &placed)?;
     let pieces: Vec<&Piece> = [before.as_slice(), &middle, &after].concat();
-    let payload = assemble(&envelope, &pieces);
+    // Where the kept messages meet the first round.
+    let seam = before.len()..before.len() + cut.singles.len();
+    let payload = assemble(request.dialect.format, &envelope, &pieces, seam);
 
     let prefix = Prefix {
         target,
@@ -133,7 +137,7 @@ fn back(
         frame: &frame,
         envelope: &envelope,
     };
-    let report = report(&ledger, epoch, &payload, &pieces);
+    let report = report(&ledger, epoch, &payload);
     // Placeholders alone are no request, however legal.
     let beside = slots.iter().zip(&placed).any(|(slot, placed)| {
         let bridge = bridges
@@ -266,20 +270,46 @@ fn band_pieces<'a>(
         .unzip()
 }
 
-fn assemble(envelope: &Envelope, pieces: &[&Piece]) -> Payload {
-    let lead = Element {
+/// The payload. Each piece of the seam is joined to the piece behind it where both are people's words:
+/// there the cut brought together what would have been one message.
+fn assemble(format: Format, envelope: &Envelope, pieces: &[&Piece], seam: Range<usize>) -> Payload {
+    let mut elements = vec![Element {
         json: envelope.lead.as_str().into(),
         hash: ContentHash::of(envelope.lead.as_bytes()),
-    };
-    let elements = pieces.iter().map(|piece| Element {
-        json: Arc::clone(&piece.lowered.json),
-        hash: piece.lowered.key,
-    });
+        messages: 0,
+    }];
+    let mut before: Option<Class> = None;
+    for (at, piece) in pieces.iter().enumerate() {
+        let element = Element {
+            json: Arc::clone(&piece.lowered.json),
+            hash: piece.lowered.key,
+            messages: piece.elements(),
+        };
+        let users = (before, piece.class) == (Some(Class::User), Class::User);
+        let joined = elements
+            .last()
+            .filter(|_| users && at > seam.start && at <= seam.end)
+            .and_then(|last| join(format, last, &element));
+        if joined.is_some() {
+            elements.pop();
+        }
+        elements.push(joined.unwrap_or(element));
+        before = Some(piece.class);
+    }
     Payload::new(
         envelope.before.as_str().into(),
-        std::iter::once(lead).chain(elements).collect(),
+        elements,
         envelope.after.as_str().into(),
     )
+}
+
+fn join(format: Format, first: &Element, second: &Element) -> Option<Element> {
+    let json = join_messages(format, &first.json, &second.json)?;
+    Some(Element {
+        json: json.into(),
+        hash: keys_hash([first.hash, second.hash].into_iter()),
+        messages: (first.messages + second.messages).saturating_sub(1),
+    })
 }
 
 fn keys_hash(keys: impl Iterator<Item = ContentHash>) -> ContentHash {

@@ -34,6 +34,7 @@ mod openai_shapes;
 mod pairing;
 mod renames;
 mod repair;
+mod seam;
 mod system_tag;
 pub mod ui;
 
@@ -52,3 +53,4 @@ pub use repair::{
     BEGINNING, CONTINUE, CallIds, Charset, Issue, IssueKind, NO_RESULT, RepairRules, Repaired,
     RepairedItem, Unanswered, repair,
 };
+pub use seam::join_messages;

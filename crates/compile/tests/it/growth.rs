@@ -2,6 +2,7 @@
 
 use contexture_compile::{Compiled, Contribution, EpochReason, PathItem, Plan, Scratch};
 use contexture_wire::Format;
+use serde_json::Value;
 
 use crate::law::check_report;
 use crate::material::{assistant, call, once, output, request, sessions, user, with};
@@ -239,4 +240,55 @@ fn every_change_of_the_prefix_has_its_reason() {
     let mut moving = system("be kind");
     moving.push(Contribution::tail("state", "on"));
     check(&moving, &start, None);
+}
+
+/// Where a cut brings people's words together they are one message, as they would be within a run, and
+/// stay so while the epoch lasts.
+#[test]
+fn words_that_a_cut_brings_together_are_one_message() {
+    let long = "word".repeat(100);
+    let mut items = vec![user("the task")];
+    for at in 0..6 {
+        items.push(assistant(&long));
+        items.push(user(&format!("go on {at}")));
+    }
+    for (format, array, parts) in [
+        (Format::Anthropic, "messages", "content"),
+        (Format::Gemini, "contents", "parts"),
+    ] {
+        let request = request(format, 500);
+        let path = PathItem::all(items.clone());
+        let first = once(&path, &[], &request).unwrap();
+        check_report(&first, &path, format.as_str());
+        let payload: Value = serde_json::from_str(&first.payload.to_json()).unwrap();
+        let messages = payload[array].as_array().unwrap();
+        let texts = |message: &Value| -> Vec<String> {
+            let parts = message[parts].as_array().unwrap().iter();
+            parts
+                .map(|part| part["text"].as_str().unwrap().to_owned())
+                .collect()
+        };
+        let opening = texts(&messages[0]);
+        assert_eq!(opening[0], "the task", "{payload}");
+        assert!(
+            opening.len() == 2 && opening[1].starts_with("go on "),
+            "{payload}"
+        );
+        let roles: Vec<&str> = messages
+            .iter()
+            .map(|one| one["role"].as_str().unwrap())
+            .collect();
+        assert!(roles.windows(2).all(|pair| pair[0] != pair[1]), "{roles:?}");
+        assert_eq!(first.report.totals.messages, messages.len());
+
+        let longer = [items.clone(), vec![assistant("yes"), user("good")]].concat();
+        let path = PathItem::all(longer);
+        let next = with(&path, &[], &request, &first.plan, &mut Scratch::new()).unwrap();
+        assert!(!next.report.epoch.opened, "{:?}", next.report.epoch);
+        let next: Value = serde_json::from_str(&next.payload.to_json()).unwrap();
+        assert_eq!(
+            next[array].as_array().unwrap()[..messages.len()],
+            messages[..]
+        );
+    }
 }

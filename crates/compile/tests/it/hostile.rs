@@ -248,7 +248,7 @@ fn words_without_a_history_are_opened() {
     for (mid_system, role) in [(true, "system"), (false, "user")] {
         let mut request = request(Format::Anthropic, 10_000);
         request.dialect.mid_system = mid_system;
-        let compiled = once(&[], &[tail.clone()], &request).unwrap();
+        let compiled = once(&[], std::slice::from_ref(&tail), &request).unwrap();
         let payload: Value = serde_json::from_str(&compiled.payload.to_json()).unwrap();
         let message = |role, text| serde_json::json!({"role": role, "content": [{"type": "text", "text": text}]});
         let expected = [

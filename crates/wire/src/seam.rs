@@ -1,0 +1,102 @@
+//! Two chunks of the user's side that stand side by side, though the items between them are left out.
+//!
+//! Within a run Anthropic and Gemini get one message for what one side says. Chunks are written apart, so
+//! where a cut brings two of them together their messages are joined here, as if they were one run.
+
+use serde_json::value::RawValue;
+
+use contexture_ir::Fields;
+
+use crate::format::Format;
+use crate::json::{Object, array};
+
+/// The elements of two chunks of people's words, the last message of one and the first of the other
+/// joined into one.
+///
+/// Nothing where there is nothing to join: the target takes messages one by one, one of the two is not
+/// the user's, or has fields of its own beside its content.
+#[must_use]
+pub fn join_messages(target: Format, first: &str, second: &str) -> Option<String> {
+    let key = match target {
+        Format::Anthropic => "content",
+        Format::Gemini => "parts",
+        Format::OpenAiChat | Format::OpenAiResponses | Format::Ui | Format::Items => return None,
+    };
+    let (before, after) = (elements(first)?, elements(second)?);
+    let (last, before) = before.split_last()?;
+    let (next, after) = after.split_first()?;
+    let parts = [spoken(last, key)?, spoken(next, key)?].concat();
+    let mut joined = Object::new();
+    joined.string("role", "user");
+    joined.raw(key, &array(parts.iter().map(|part| part.get())));
+    let joined = joined.finish();
+    let all = before.iter().map(|one| one.get());
+    let all: Vec<&str> = all
+        .chain([joined.as_str()])
+        .chain(after.iter().map(|one| one.get()))
+        .collect();
+    Some(all.join(","))
+}
+
+fn elements(chunk: &str) -> Option<Vec<Box<RawValue>>> {
+    serde_json::from_str(&format!("[{chunk}]")).ok()
+}
+
+/// The parts of a message of the user's that is nothing but that.
+fn spoken(message: &RawValue, key: &'static str) -> Option<Vec<Box<RawValue>>> {
+    let mut fields = Fields::parse(message.get()).ok()?;
+    let role = fields.take_string(&["role"]).ok()??;
+    let parts = fields.take(&[key]).ok()??;
+    let plain = role == "user" && fields.is_empty();
+    plain.then(|| serde_json::from_str(parts.get()).ok())?
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(target: Format, first: &str, second: &str, expected: Option<&str>) {
+        assert_eq!(join_messages(target, first, second).as_deref(), expected);
+    }
+
+    #[test]
+    fn only_plain_messages_of_the_user_are_joined() {
+        let (a, b) = (
+            r#"{"role":"user","content":[1,{"x" : 2}]}"#,
+            r#"{"role":"user","content":[3]}"#,
+        );
+        let model = r#"{"role":"assistant","content":[0]}"#;
+        check(
+            Format::Anthropic,
+            a,
+            b,
+            Some(r#"{"role":"user","content":[1,{"x" : 2},3]}"#),
+        );
+        check(
+            Format::Anthropic,
+            &format!("{model},{a}"),
+            &format!("{b},{model}"),
+            Some(&format!(
+                r#"{model},{{"role":"user","content":[1,{{"x" : 2}},3]}},{model}"#
+            )),
+        );
+        check(
+            Format::Gemini,
+            r#"{"role":"user","parts":[1]}"#,
+            r#"{"role":"user","parts":[2]}"#,
+            Some(r#"{"role":"user","parts":[1,2]}"#),
+        );
+        for other in [
+            model,
+            "",
+            r#"{"role":"user","content":"x"}"#,
+            r#"{"role":"user","content":[1],"x":1}"#,
+            r#"{"role":"system","content":[1]}"#,
+        ] {
+            check(Format::Anthropic, a, other, None);
+            check(Format::Anthropic, other, b, None);
+        }
+        check(Format::OpenAiChat, a, b, None);
+    }
+}
