@@ -48,8 +48,12 @@ fn default_file() -> Outcome<PathBuf> {
         })
 }
 
-/// So many conversations are looked at for a name like the one given.
-const LOOKED_AT: usize = 500;
+/// So many conversations are read at a time to find a name like the one given.
+const PAGE: usize = 500;
+/// So many of them are named.
+const SHOWN: usize = 3;
+/// A shorter beginning of an id stands for none.
+const SHORTEST: usize = 4;
 
 /// Whether a database is made when there is none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -119,7 +123,8 @@ pub(crate) fn owner(globals: &Globals) -> Outcome<Owner> {
     Ok(Owner::new(&globals.owner)?)
 }
 
-/// Opens a conversation that exists, on the named branch or the active one.
+/// Opens a conversation that exists, on the named branch or the active one. The beginning of an id is
+/// enough, if no other begins so.
 ///
 /// # Errors
 /// As [`open`], or there is no such conversation or branch.
@@ -129,46 +134,73 @@ pub(crate) async fn conversation(
     branch: Option<&str>,
 ) -> Outcome<Conversation> {
     let engine = open(globals, Missing::Refuse).await?;
-    let mut builder = engine.conversation(id).owner(&globals.owner);
-    if let Some(branch) = branch {
-        builder = builder.branch(branch);
-    }
-    match builder.existing().await {
+    let open = async |id: &str| {
+        let mut builder = engine.conversation(id).owner(&globals.owner);
+        if let Some(branch) = branch {
+            builder = builder.branch(branch);
+        }
+        builder.existing().await
+    };
+    match open(id).await {
         Ok(chat) => Ok(chat),
         Err(EngineError::Store(StoreError::NotFound {
             what: Thing::Conversation,
             name,
         })) => {
             let near = resembling(&engine, globals, &name).await?;
+            if let [only] = near.begin.as_slice() {
+                return Ok(open(only).await?);
+            }
             let failure = Failure::from(StoreError::NotFound {
                 what: Thing::Conversation,
                 name,
             });
-            Err(if near.is_empty() {
+            let mut names = [near.begin, near.hold].concat();
+            names.truncate(SHOWN);
+            Err(if names.is_empty() {
                 failure
             } else {
-                failure.hint(format!("did you mean {}?", near.join(", ")))
+                failure.hint(format!("did you mean {}?", names.join(", ")))
             })
         }
         Err(error) => Err(error.into()),
     }
 }
 
-/// Up to three conversations whose ids have the name in them.
-async fn resembling(engine: &Engine, globals: &Globals, name: &str) -> Outcome<Vec<String>> {
-    let list = ListConversations {
-        limit: Some(LOOKED_AT),
+/// Conversations whose ids are like a name.
+#[derive(Default)]
+struct Resembling {
+    /// They begin with it.
+    begin: Vec<String>,
+    /// They have it in them, whatever the case, or are in it; as many as are shown.
+    hold: Vec<String>,
+}
+
+async fn resembling(engine: &Engine, globals: &Globals, name: &str) -> Outcome<Resembling> {
+    let owner = owner(globals)?;
+    let small = name.to_lowercase();
+    let mut found = Resembling::default();
+    let mut list = ListConversations {
+        limit: Some(PAGE),
         ..ListConversations::default()
     };
-    let page = engine.conversations(&owner(globals)?, list).await?;
-    let name = name.to_lowercase();
-    let ids = page
-        .conversations
-        .iter()
-        .map(|conversation| conversation.id.as_str());
-    let near = ids.filter(|id| {
-        let id = id.to_lowercase();
-        id.contains(&name) || (id.len() > 3 && name.contains(&id))
-    });
-    Ok(near.take(3).map(str::to_owned).collect())
+    loop {
+        let page = engine.conversations(&owner, list.clone()).await?;
+        for conversation in &page.conversations {
+            let id = conversation.id.as_str();
+            let lower = id.to_lowercase();
+            if name.len() >= SHORTEST && id.starts_with(name) {
+                found.begin.push(id.to_owned());
+            } else if found.hold.len() < SHOWN
+                && (lower.contains(&small) || (id.len() > 3 && small.contains(&lower)))
+            {
+                found.hold.push(id.to_owned());
+            }
+        }
+        // Two that begin so are as bad as many.
+        if page.next.is_none() || found.begin.len() >= SHOWN {
+            return Ok(found);
+        }
+        list.after = page.next;
+    }
 }

@@ -87,11 +87,22 @@ pub(crate) async fn run(arguments: &Arguments, globals: &Globals) -> Outcome {
         }
         Action::Delete { conversation, name } => {
             let chat = database::conversation(globals, conversation, None).await?;
+            let branches = chat.refs().await?.branches;
+            let branch = branches.iter().find(|branch| branch.name.as_str() == name);
+            let head = branch.and_then(|branch| branch.head);
             chat.delete_branch(name).await?;
             if globals.json {
-                say::json(&json!({ "deleted": name }))?;
+                let head = head.map(|head| head.to_string());
+                say::json(&json!({ "deleted": name, "head": head }))?;
             } else if !globals.quiet {
-                say::styled(&format!("deleted branch {name}; its messages stay\n"))?;
+                say::styled(&format!("deleted branch {name}\n"))?;
+                if let Some(head) = head {
+                    say::aside(&format!(
+                        "its messages stay: `contexture rewind {} {}` goes back to them\n",
+                        chat.id(),
+                        short(&head.to_string())
+                    ));
+                }
             }
         }
     }
@@ -129,6 +140,11 @@ pub(crate) fn tell(what: &str, branch: &Branch, globals: &Globals) -> Outcome<()
     ))
 }
 
+/// Enough of an id to name it.
+fn short(id: &str) -> &str {
+    id.get(..12).unwrap_or(id)
+}
+
 async fn list(chat: &Conversation, globals: &Globals) -> Outcome<()> {
     let refs = chat.refs().await?;
     if globals.json {
@@ -151,8 +167,7 @@ async fn list(chat: &Conversation, globals: &Globals) -> Outcome<()> {
         let mark = if branch.active { "@" } else { " " };
         let name = pad(branch.name.as_str(), names.unwrap_or(0));
         let head = branch.head.map_or("(empty)".to_owned(), |head| {
-            let id = head.to_string();
-            id.get(..12).unwrap_or(&id).to_owned()
+            short(&head.to_string()).to_owned()
         });
         let _ = writeln!(
             out,

@@ -231,9 +231,54 @@ fn branches_are_made_switched_and_deleted() {
         "the active branch stays"
     );
     place.ok("branch switch support-42 main");
-    place.ok("branch delete support-42 what-if");
+    let deleted = place.run("branch delete support-42 what-if");
+    assert_eq!(
+        (deleted.code, deleted.out.as_str()),
+        (0, "deleted branch what-if\n")
+    );
     assert!(!place.ok("branch list support-42").contains("what-if"));
     assert_eq!(place.run("branch create support-42 main").code, 4);
+}
+
+#[test]
+fn what_a_deleted_branch_held_can_be_found_again() {
+    let place = place();
+    place.ok("branch switch support-42 main");
+    let told = place.run("branch delete support-42 main-v2").err;
+    assert!(!place.ok("log support-42").contains("the gloves too"));
+    let (_, command) = told.split_once("`contexture ").unwrap();
+    let (command, _) = command.split_once('`').unwrap();
+    place.ok(command);
+    assert!(
+        place.ok("log support-42").contains("the gloves too"),
+        "{told}"
+    );
+}
+
+#[test]
+fn the_beginning_of_an_id_is_enough() {
+    let place = place();
+    let log = place.json("log support-42 --json");
+    assert_eq!(place.json("log supp --json")["entries"], log["entries"]);
+    let short = place.run("log sup");
+    assert_eq!(short.code, 3);
+    assert!(
+        short.err.contains("did you mean support-42?"),
+        "{}",
+        short.err
+    );
+    sample::long(&place, "support-7", 2);
+    let two = place.run("log supp");
+    assert_eq!(two.code, 3);
+    for id in ["support-42", "support-7"] {
+        assert!(two.err.contains(id), "{}", two.err);
+    }
+    assert_eq!(place.run("log support-4 --owner acme").code, 3);
+    assert!(
+        place
+            .ok("compile support-4 --to gemini -q")
+            .contains("contents")
+    );
 }
 
 #[test]

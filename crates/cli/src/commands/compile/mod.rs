@@ -64,7 +64,7 @@ pub(crate) struct Arguments {
     /// the window, at most what the model can write
     #[arg(long, value_name = "TOKENS", value_parser = tokens)]
     reserve: Option<u64>,
-    /// A top-level field of the request, as JSON: `--param temperature=0`
+    /// A top-level field of the request, as JSON: `--param temperature=0`; objects are merged
     #[arg(long = "param", value_name = "KEY=JSON", value_parser = param)]
     params: Vec<(String, Raw)>,
     /// A file of fragments for the system prompt
