@@ -21,6 +21,7 @@ mod lines;
 mod read;
 mod records;
 mod session;
+mod sift;
 mod swe;
 mod tau;
 mod ui;

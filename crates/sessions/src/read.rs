@@ -6,6 +6,7 @@ use serde::de::IgnoredAny;
 use crate::error::SessionError;
 use crate::format::SessionFormat;
 use crate::session::{ReadOptions, Session};
+use crate::sift::sift;
 use crate::{claude, codex, document, swe, tau, ui};
 
 /// Reads every session of a log.
@@ -13,7 +14,8 @@ use crate::{claude, codex, document, swe, tau, ui};
 /// # Errors
 /// [`SessionError::NotJson`] and [`SessionError::WrongShape`] for a text that is no log of the format;
 /// [`SessionError::Record`] names the first record that cannot be read, unless
-/// [`ReadOptions::keep_going`]; [`SessionError::Wire`] for documents of wire formats.
+/// [`ReadOptions::keep_going`]; [`SessionError::Wire`] for documents of wire formats, whose messages are
+/// their records.
 ///
 /// ```
 /// use contexture_sessions::{ReadOptions, SessionFormat, detect, read, write};
@@ -38,10 +40,31 @@ pub fn read(
     match format {
         SessionFormat::TauBench => tau::read(text, options),
         SessionFormat::SweAgent => Ok(vec![swe::read(text, options)?]),
-        SessionFormat::Wire(Format::Ui) => Ok(vec![ui::read(text, options)?]),
-        SessionFormat::Wire(format) => Ok(vec![document::read(format, text)?]),
+        SessionFormat::Wire(format) => Ok(vec![read_document(format, text, options)?]),
         SessionFormat::ClaudeCode | SessionFormat::Codex => Ok(Vec::new()),
     }
+}
+
+fn read_document(
+    format: Format,
+    text: &str,
+    options: &ReadOptions<'_>,
+) -> Result<Session, SessionError> {
+    let whole = |text: &str| match format {
+        Format::Ui => ui::read(text),
+        format => document::read(format, text),
+    };
+    let error = match whole(text) {
+        Err(error) if options.keep_going => error,
+        read => return read,
+    };
+    let Some((rest, skipped)) = sift(text, |message| whole(message).err()) else {
+        return Err(error);
+    };
+    Ok(Session {
+        skipped,
+        ..whole(&rest)?
+    })
 }
 
 fn check_json(text: &str) -> Result<(), SessionError> {

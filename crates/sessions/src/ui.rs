@@ -10,11 +10,9 @@ use crate::error::SessionError;
 use crate::format::SessionFormat;
 use crate::json::with_member;
 use crate::records::Records;
-use crate::session::{
-    ReadOptions, Session, SessionHead, SessionNode, audience_of, origin_of, title_of,
-};
+use crate::session::{Session, SessionHead, SessionNode, audience_of, origin_of, title_of};
 
-pub(crate) fn read(text: &str, _options: &ReadOptions<'_>) -> Result<Session, SessionError> {
+pub(crate) fn read(text: &str) -> Result<Session, SessionError> {
     let wrong = || SessionError::WrongShape {
         format: "ui",
         expected: "an array of UI messages or an object with `messages`",

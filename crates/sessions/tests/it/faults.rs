@@ -2,6 +2,7 @@
 
 use contexture_sessions::{ReadOptions, SessionFormat, read, write};
 use contexture_testdata as testdata;
+use contexture_wire::Format;
 
 use crate::exact::same_lines;
 
@@ -92,6 +93,65 @@ fn hostile_nesting_is_an_error_or_kept() {
         let _ = read(format, &object, &ReadOptions::default());
     }
     assert!(contexture_sessions::detect(&deep, "").is_err());
+}
+
+#[test]
+fn bad_messages_of_documents_are_listed() {
+    let good = r#"{"role":"user","content":"a"}"#;
+    let odd = r#"{"role":"user","content":7}"#;
+    let ui = |id: u32| {
+        format!(r#"{{"id":"{id}","role":"user","parts":[{{"type":"text","text":"a"}}]}}"#)
+    };
+    let content = r#"{"role":"user","parts":[{"text":"a"}]}"#;
+    let cases = [
+        (
+            Format::OpenAiChat,
+            format!(r#"{{"model":"m","messages":[7,{good},{odd},{good}]}}"#),
+        ),
+        (Format::OpenAiChat, format!("[7,{good},{odd},{good}]")),
+        (
+            Format::OpenAiResponses,
+            format!(r#"{{"model":"m","input":[7,{good},{odd},{good}]}}"#),
+        ),
+        (
+            Format::Anthropic,
+            format!(r#"{{"model":"m","messages":[7,{good},{odd},{good}]}}"#),
+        ),
+        (
+            Format::Gemini,
+            format!(r#"{{"contents":[7,{content},{{"role":"user","parts":7}},{content}]}}"#),
+        ),
+        (
+            Format::Items,
+            format!(r#"{{"items":[7,{good},{odd},{good}]}}"#),
+        ),
+        (
+            Format::Ui,
+            format!(r#"[7,{},{{"id":"x","role":"user"}},{}]"#, ui(1), ui(2)),
+        ),
+    ];
+    let options = ReadOptions {
+        keep_going: true,
+        ..ReadOptions::default()
+    };
+    for (format, text) in cases {
+        let format = SessionFormat::Wire(format);
+        assert!(
+            read(format, &text, &ReadOptions::default()).is_err(),
+            "{text}"
+        );
+        let session = read(format, &text, &options).unwrap().remove(0);
+        let numbers: Vec<usize> = session.skipped.iter().map(|one| one.number).collect();
+        assert_eq!(
+            (numbers.as_slice(), session.tree.len()),
+            ([1, 3].as_slice(), 2),
+            "{text}"
+        );
+        assert!(session.skipped.iter().all(|one| !one.what.is_empty()));
+    }
+    // Where no message is at fault there is nothing to set aside.
+    let text = format!(r#"{{"model":7,"messages":[{good}]}}"#);
+    assert!(read(SessionFormat::Wire(Format::OpenAiChat), &text, &options).is_err());
 }
 
 #[test]

@@ -1,0 +1,47 @@
+//! Documents with messages that cannot be read: the others, and a list of those.
+//!
+//! A document is read as a whole; only where that fails each of its messages is read alone.
+
+use contexture_ir::Fields;
+use serde_json::value::RawValue;
+
+use crate::error::SessionError;
+use crate::json::with_member;
+use crate::session::Skipped;
+
+/// Where the formats have their messages, items or contents.
+const LISTS: [&str; 5] = ["messages", "input", "contents", "items", "output"];
+
+/// The document without the messages that `fault` finds something wrong with. Nothing if it has no list of
+/// messages, or none of them is at fault.
+pub(crate) fn sift(
+    text: &str,
+    fault: impl Fn(&str) -> Option<SessionError>,
+) -> Option<(String, Vec<Skipped>)> {
+    let fields = Fields::parse(text).ok();
+    let list = fields.as_ref().and_then(|fields| {
+        let list = |key: &&'static str| Some((Some(*key), fields.get(&[*key])?.get()));
+        LISTS.iter().find_map(list)
+    });
+    let (key, list) = list.unwrap_or((None, text));
+    let messages: Vec<&RawValue> = serde_json::from_str(list).ok()?;
+    let (mut kept, mut skipped) = (Vec::new(), Vec::new());
+    for (index, message) in messages.iter().enumerate() {
+        match fault(&format!("[{}]", message.get())) {
+            None => kept.push(message.get()),
+            Some(error) => skipped.push(Skipped {
+                number: index + 1,
+                what: error.to_string(),
+            }),
+        }
+    }
+    if skipped.is_empty() {
+        return None;
+    }
+    let kept = format!("[{}]", kept.join(","));
+    let document = match key {
+        Some(key) => with_member(text, key, &kept)?,
+        None => kept,
+    };
+    Some((document, skipped))
+}
