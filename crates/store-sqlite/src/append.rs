@@ -16,6 +16,7 @@ use crate::event;
 use crate::fault::Fault;
 use crate::node_row::{self, Slot, small};
 use crate::path::{Position, Tip, insert_segment, on_path};
+use crate::search;
 use crate::state;
 
 /// Positions a branch's first segment gets, and the most that a later one gets. Each further
@@ -44,11 +45,12 @@ impl Target {
     }
 }
 
-/// Appends; `request` is within the limits already.
+/// Appends; `request` is within the limits already, `terms` are those of its items.
 pub(crate) fn append(
     conn: &Connection,
     conv: &mut Conv,
     request: &AppendRequest,
+    terms: &[String],
     limits: &Limits,
 ) -> Result<Appended, Fault> {
     let stored = request.items.iter();
@@ -73,7 +75,7 @@ pub(crate) fn append(
             None => tip.root_no,
         }
     };
-    write(conn, conv, request, target, root_no, &counters)
+    write(conn, conv, request, terms, target, root_no, &counters)
 }
 
 fn replayed(conn: &Connection, conv: &Conv, request: &AppendRequest) -> Result<Appended, Fault> {
@@ -195,6 +197,7 @@ fn write(
     conn: &Connection,
     conv: &mut Conv,
     request: &AppendRequest,
+    terms: &[String],
     target: Target,
     root_no: u32,
     counters: &[Counters],
@@ -215,7 +218,9 @@ fn write(
         ),
     };
     let root_before = row.tip.root_no;
-    for (index, (item, counters)) in request.items.iter().zip(counters).enumerate() {
+    let reach = search::Reach::of(conn)?;
+    let items = request.items.iter().zip(terms).zip(counters);
+    for (index, ((item, terms), counters)) in items.enumerate() {
         let root_no = if index < request.patch.from {
             root_before
         } else {
@@ -231,6 +236,7 @@ fn write(
             fence: request.fence,
         };
         node_row::insert(conn, conv.no, &slot, item)?;
+        search::add(conn, &reach, conv.no, seq, terms)?;
         row.tip = Tip {
             position: Position {
                 segment: row.segment,

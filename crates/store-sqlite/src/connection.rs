@@ -10,6 +10,7 @@ use rusqlite::{Connection, OpenFlags};
 use crate::fault::from_sqlite;
 use crate::migrate::migrate;
 use crate::options::{SqliteOptions, Synchronous};
+use crate::search::prepare;
 
 /// Bytes of a database page: large enough for a few items, small enough that an append of one
 /// item writes little.
@@ -41,7 +42,8 @@ pub(crate) fn connect(path: &Path, options: &SqliteOptions) -> Result<Connection
     let mut patience = options.busy_timeout;
     loop {
         let ready = migrate(&mut conn, path)
-            .and_then(|()| configure(&conn, options).map_err(|error| from_sqlite(error, path)));
+            .and_then(|()| configure(&conn, options).map_err(|error| from_sqlite(error, path)))
+            .and_then(|()| prepare(&mut conn).map_err(|error| from_sqlite(error, path)));
         match ready {
             Err(Error::Busy { .. }) if !patience.is_zero() => {
                 std::thread::sleep(PAUSE);

@@ -5,7 +5,7 @@
 //! few range scans and no write ever walks one. All writes of a process go through one thread that
 //! commits whatever is waiting together; reads run on their own connections beside it.
 //!
-//! What is not here: the contract's decisions (`contexture_store::rules`), full-text search,
+//! What is not here: the contract's decisions (`contexture_store::rules`),
 //! network file systems (SQLite's locks do not work there).
 
 mod append;
@@ -29,6 +29,7 @@ mod path;
 mod plans;
 mod readers;
 mod redact;
+mod search;
 mod state;
 mod store;
 #[cfg(test)]

@@ -28,6 +28,16 @@ pub(crate) fn by_message_sql() -> String {
     format!("SELECT {COLUMNS} FROM nodes WHERE id >> 32 = ? AND message_id = ?")
 }
 
+/// Reads the node of a key.
+pub(crate) fn at_sql() -> String {
+    format!("SELECT {COLUMNS} FROM nodes WHERE id = ?")
+}
+
+/// Reads the nodes behind a key.
+pub(crate) fn after_sql() -> String {
+    format!("SELECT {COLUMNS} FROM nodes WHERE id > ? ORDER BY id")
+}
+
 /// Reads the copies of a node.
 pub(crate) fn copies_sql() -> String {
     format!("SELECT {COLUMNS} FROM nodes WHERE id >> 32 = ? AND copied_from = ?")
@@ -378,6 +388,16 @@ fn alone(conn: &Connection, conv: &Conv, row: &Row<'_>) -> Result<Arc<Node>, Fau
 
 /// Reads the row of a depth and checks that it is the one that was written.
 fn decode(conv: &Conv, row: &Row<'_>, place: u32, parent: Option<NodeId>) -> Result<Node, Fault> {
+    let damaged = |why: &str| conv.damaged("node", format!("depth {place}"), why);
+    decode_or(damaged, row, parent)
+}
+
+/// As [`decode`], with `damaged` to make the error.
+pub(crate) fn decode_or(
+    damaged: impl Fn(&str) -> Error,
+    row: &Row<'_>,
+    parent: Option<NodeId>,
+) -> Result<Node, Fault> {
     let (columns, check) = Columns::of(row)?;
     let [
         _,
@@ -407,7 +427,6 @@ fn decode(conv: &Conv, row: &Row<'_>, place: u32, parent: Option<NodeId>) -> Res
         run,
         response,
     ] = columns.ids;
-    let damaged = |why: &str| conv.damaged("node", format!("depth {place}"), why);
     let content_hash = content_hash.copied().map(ContentHash::from_bytes);
     let sound = match check {
         Some(check) => columns.matches(check),

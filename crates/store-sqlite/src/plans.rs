@@ -4,7 +4,7 @@ use contexture_store::{Cursor, ListConversations, MetadataFilter, NodeKind};
 use rusqlite::Connection;
 
 use crate::filter::Condition;
-use crate::{branch, conversation, key_value, node_row};
+use crate::{branch, conversation, key_value, node_row, search};
 
 fn plan(conn: &Connection, sql: &str) -> String {
     let mut statement = conn.prepare(&format!("EXPLAIN QUERY PLAN {sql}")).unwrap();
@@ -42,6 +42,9 @@ fn every_lookup_is_a_search() {
             &node_row::by_message_sql(),
             "nodes_by_message (<expr>=? AND message_id=?)",
         );
+        for sql in [node_row::at_sql(), node_row::after_sql()] {
+            check(&sql, "INTEGER PRIMARY KEY (rowid");
+        }
         check(
             &node_row::scan_sql(),
             "INTEGER PRIMARY KEY (rowid>? AND rowid<?)",
@@ -92,5 +95,26 @@ fn every_lookup_is_a_search() {
             "nodes_compactions (id>? AND id<?)",
         );
         check(key_value::LIST_ALL, "key_values_by_key (owner=?");
+    }
+}
+
+/// A search goes through the index in its own order, and to other rows by their keys.
+#[test]
+fn a_search_reads_what_the_index_gives() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("search.db");
+    drop(crate::SqliteStore::open(&path).unwrap());
+    let conn = Connection::open(&path).unwrap();
+    for (sql, tables) in [(search::IN_RANGE, 1), (search::OF_OWNER, 2)] {
+        let plan = plan(&conn, sql);
+        let first = plan.lines().next().unwrap();
+        // `=`: rowids of a range; `M0`: the first column's terms; `<>`: the range's bounds.
+        assert!(
+            first.starts_with("SCAN search VIRTUAL TABLE INDEX"),
+            "{sql}\n{plan}"
+        );
+        let by_key = "USING INTEGER PRIMARY KEY (rowid=?)";
+        assert_eq!(plan.matches(by_key).count(), tables, "{sql}\n{plan}");
+        assert!(!plan.contains("TEMP B-TREE"), "{sql}\n{plan}");
     }
 }

@@ -9,8 +9,8 @@ use contexture_store::{
     AppendRequest, Appended, At, BlobId, Capabilities, Conversation, ConversationPage,
     ConversationUpdate, Entry, EntryPage, EraseScope, Erased, Error, Event, KeyScope, KeyValues,
     Limits, ListConversations, ListEntries, NewConversation, Node, NodeQuery, Page, PutEntry,
-    ReadRequest, RedactRequest, Redacted, RefChange, RefChanged, Refs, State, StateRequest,
-    StorageFault, Store, rules,
+    ReadRequest, RedactRequest, Redacted, RefChange, RefChanged, Refs, Search, SearchPage,
+    SearchRequest, SearchScope, State, StateRequest, StorageFault, Store, rules,
 };
 use rusqlite::Connection;
 
@@ -29,8 +29,12 @@ use crate::options::SqliteOptions;
 use crate::path::Tip;
 use crate::readers::Readers;
 use crate::redact;
+use crate::search::{self, Area};
 use crate::state;
 use crate::writer::Writer;
+
+/// An append of more bytes of items has its terms made on a thread of its own.
+const TERMS_BYTES: usize = 64 << 10;
 
 /// Conversations in one SQLite file.
 ///
@@ -76,7 +80,7 @@ impl SqliteStore {
             fault: StorageFault::Other,
             source: Some(Box::new(source)),
         };
-        let tidy = |conn: &Connection| Ok(deletion::step_any(conn)?.more);
+        let tidy = |conn: &Connection| Ok(deletion::step_any(conn)?.more || search::tidy(conn)?);
         let writer = Writer::start(conn, &path, options.queue_bytes, tidy).map_err(cannot_start)?;
         Ok(Self {
             readers: Readers::new(Arc::clone(&path), options.readers),
@@ -119,6 +123,18 @@ impl SqliteStore {
         self.writer.call_alone(emptied, &self.path).await
     }
 
+    /// Indexes again all that is stored, as after a change of the rule by which texts are found.
+    /// Nothing is lost if it is interrupted; what is searched meanwhile waits for it.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Storage`] where the database cannot be written.
+    pub async fn rebuild_search(&self) -> Result<(), Error> {
+        self.write(0, |conn| Ok(search::restart(conn)?)).await?;
+        while self.write(0, search::index).await? {}
+        Ok(())
+    }
+
     /// Reads from one conversation.
     async fn look<T: Send + 'static>(
         &self,
@@ -143,6 +159,40 @@ fn end(conn: &Connection, conv: &Conv, at: &At) -> Result<Tip, Fault> {
         }
         At::Node(id) => node_row::tip(conn, conv.no, *id),
     }
+}
+
+/// Where a search looks.
+fn area(conn: &Connection, owner: &Owner, scope: &SearchScope) -> Result<Area, Fault> {
+    let conv = |id| Conv::load(conn, owner, id);
+    match scope {
+        SearchScope::Owner => Area::of_owner(conn, owner, None),
+        SearchScope::Resource(resource) => Area::of_owner(conn, owner, Some(resource)),
+        SearchScope::Conversation(id) => Ok(Area::conversation(&conv(id)?)),
+        SearchScope::Path { conversation, at } => {
+            let conv = conv(conversation)?;
+            let end = end(conn, &conv, at)?;
+            Area::path(conn, &conv, &end)
+        }
+    }
+}
+
+/// The terms of an append's items, made before the writer's turn; on a thread of their own where
+/// that takes long.
+async fn with_terms(request: AppendRequest) -> Result<(AppendRequest, Vec<String>), Error> {
+    let bytes: usize = request.items.iter().map(|item| item.json.len()).sum();
+    let work = move || {
+        let said = request.items.iter().map(|item| rules::said(&item.json));
+        let terms = said.map(|text| rules::index_terms(&text)).collect();
+        (request, terms)
+    };
+    if bytes <= TERMS_BYTES {
+        return Ok(work());
+    }
+    // Nothing has been written yet.
+    let lost = |source| Error::OutcomeUnknown {
+        source: Box::new(source),
+    };
+    tokio::task::spawn_blocking(work).await.map_err(lost)
 }
 
 #[async_trait]
@@ -218,6 +268,9 @@ impl Store for SqliteStore {
             .await?
             .more
         {}
+        // The terms of a small index are gone at once, those of a large one soon.
+        self.write(0, search::purge).await?;
+        self.writer.untidy().set();
         Ok(())
     }
 
@@ -229,9 +282,10 @@ impl Store for SqliteStore {
     ) -> Result<Appended, Error> {
         let bytes = rules::check_append(&request, &self.limits)?;
         let (owner, id, limits) = (owner.clone(), id.clone(), Arc::clone(&self.limits));
+        let (request, terms) = with_terms(request).await?;
         self.write(bytes, move |conn| {
             let mut conv = Conv::load(conn, &owner, &id)?;
-            append::append(conn, &mut conv, &request, &limits)
+            append::append(conn, &mut conv, &request, &terms, &limits)
         })
         .await
     }
@@ -330,6 +384,7 @@ impl Store for SqliteStore {
             redact::redact(conn, &mut conv, &request)
         });
         let redacted = redacted.await?;
+        while self.write(0, search::purge).await? {}
         self.empty_log().await?;
         Ok(redacted)
     }
@@ -339,6 +394,7 @@ impl Store for SqliteStore {
         let step = self.write(0, move |conn| deletion::erase(conn, &owner, &scope));
         let step = step.await?;
         if !step.more {
+            while self.write(0, search::purge).await? {}
             self.empty_log().await?;
         }
         Ok(step)
@@ -355,6 +411,32 @@ impl Store for SqliteStore {
             event::since(conn, conv, after, limit)
         })
         .await
+    }
+
+    fn search(&self) -> Option<&dyn Search> {
+        Some(self)
+    }
+}
+
+#[async_trait]
+impl Search for SqliteStore {
+    async fn find(&self, owner: &Owner, request: SearchRequest) -> Result<SearchPage, Error> {
+        rules::check_search(&request, &self.limits.search)?;
+        loop {
+            let (owner, request) = (owner.clone(), request.clone());
+            let limits = Arc::clone(&self.limits);
+            let page = self.readers.call(move |conn| {
+                let area = area(conn, &owner, &request.scope)?;
+                if !search::Reach::of(conn)?.is_everything() {
+                    return Ok(None);
+                }
+                search::search(conn, &area, request, &limits).map(Some)
+            });
+            if let Some(page) = page.await? {
+                return Ok(page);
+            }
+            self.write(0, search::index).await?;
+        }
     }
 }
 

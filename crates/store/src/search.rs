@@ -22,14 +22,14 @@ pub trait Search: Send + Sync {
     /// The nodes whose text has everything the query asks for, best first.
     ///
     /// Any text is a query, see [`rules::Query`](crate::rules::Query); one that asks for nothing
-    /// finds nothing. What is searched of a node says [`rules::said`](crate::rules::said), up to
-    /// [`SearchLimits::text_bytes`]. Redacted nodes are not found.
+    /// finds nothing. What is searched of a node says [`rules::said`](crate::rules::said): of a long
+    /// text the first [`rules::SAID_BYTES`](crate::rules::SAID_BYTES). Redacted nodes are not found.
     ///
     /// # Errors
     ///
     /// [`Error::NotFound`] for a conversation that is not there or not the owner's, or the end of a
     /// path; [`Error::Limit`] for a query or a page beyond the limits.
-    async fn search(&self, owner: &Owner, request: SearchRequest) -> Result<SearchPage, Error>;
+    async fn find(&self, owner: &Owner, request: SearchRequest) -> Result<SearchPage, Error>;
 }
 
 /// What to look for, and where.
@@ -72,7 +72,6 @@ impl SearchRequest {
 
 /// Where to look.
 #[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
 pub enum SearchScope {
     /// In all conversations of the owner.
     Owner,
@@ -169,9 +168,6 @@ pub struct SearchLimits {
     pub query_bytes: usize,
     /// Hits of a page. Default 1,000.
     pub hits: usize,
-    /// Bytes of a node's text that are searched; what follows is not found, the one thing that is
-    /// left out without an error. An index keeps what held when a node was stored. Default 512 KiB.
-    pub text_bytes: usize,
     /// Nodes that are judged; see [`Coverage::Newest`]. Default 10,000.
     pub nodes: usize,
     /// Bytes of items that are judged; see [`Coverage::Newest`]. Default 32 MiB.
@@ -183,7 +179,6 @@ impl Default for SearchLimits {
         Self {
             query_bytes: 4 << 10,
             hits: 1000,
-            text_bytes: 512 << 10,
             nodes: 10_000,
             bytes: 32 << 20,
         }

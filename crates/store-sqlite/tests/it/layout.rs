@@ -23,7 +23,8 @@ fn count(conn: &Connection, table: &str) -> i64 {
 /// Every table that holds data of conversations.
 fn tables(conn: &Connection) -> Vec<String> {
     let sql = "SELECT name FROM sqlite_schema WHERE type = 'table' AND name <> 'format' \
-               AND name NOT LIKE 'sqlite_%'";
+               AND name NOT LIKE 'sqlite_%' \
+               AND name NOT IN ('search_data', 'search_idx', 'search_config', 'search_state')";
     let mut statement = conn.prepare(sql).unwrap();
     let names = statement.query_map([], |row| row.get(0)).unwrap();
     names.map(Result::unwrap).collect()
@@ -46,7 +47,7 @@ async fn fill(chat: &Chat) {
         blobs: vec![Arc::from(secret.as_bytes())],
         ..AppendRequest::new(
             Chat::at_tip("main"),
-            vec![item("a"), raw("b", &secret)],
+            vec![item("a"), raw("b", &secret), item("secret")],
             NOW,
         )
     };

@@ -11,3 +11,4 @@ mod damage;
 mod files;
 mod layout;
 mod queue;
+mod searching;

@@ -13,7 +13,7 @@ use crate::search::{Search, SearchPage, SearchRequest, SearchScope};
 
 #[async_trait]
 impl Search for MemoryStore {
-    async fn search(&self, owner: &Owner, request: SearchRequest) -> Result<SearchPage, Error> {
+    async fn find(&self, owner: &Owner, request: SearchRequest) -> Result<SearchPage, Error> {
         let limits = &self.limits.search;
         rules::check_search(&request, limits)?;
         let mut world = self.world();
@@ -26,7 +26,7 @@ impl Search for MemoryStore {
                 continue;
             }
             // A backend with an index offers what it gave; here the judge is the index.
-            let text = rules::said(&node.json, limits.text_bytes);
+            let text = rules::said(&node.json);
             if rules::judge(ranking.query(), &text).is_some()
                 && ranking
                     .offer(&Candidate::of(&tree.record.id, node))

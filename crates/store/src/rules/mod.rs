@@ -35,6 +35,6 @@ pub use query::{Condition, Query};
 pub use rank::{Candidate, Ranking, check_search};
 pub use replay::{Stored, replay};
 pub use root_record::{RootRecord, decode_root, encode_root};
-pub use said::said;
+pub use said::{SAID_BYTES, said};
 pub use snippet::snippet;
 pub use terms::{Purpose, Shape, TERM_BYTES, TERMS_VERSION, Term, index_terms, terms};

@@ -119,7 +119,7 @@ impl Ranking {
         }
         self.nodes += 1;
         self.bytes = self.bytes.saturating_add(candidate.json.len());
-        let text = said(candidate.json, self.limits.text_bytes);
+        let text = said(candidate.json);
         if let Some(found) = judge(&self.query, &text) {
             self.place(candidate, &text, &found);
         }

@@ -9,10 +9,15 @@
 
 use contexture_ir::{Item, Output, Raw};
 
-/// The searched text of an item given as JSON, at most `max` bytes of it; empty for what is no
-/// item.
+use super::snippet::floor;
+
+/// How many bytes of a text are searched. What follows is stored like everything else and not
+/// found: a constant, not a limit, since indexes are made of it.
+pub const SAID_BYTES: usize = 512 << 10;
+
+/// The searched text of an item given as JSON; empty for what is no item.
 #[must_use]
-pub fn said(json: &str, max: usize) -> String {
+pub fn said(json: &str) -> String {
     let item = Item::parse(json).or_else(|error| match without_lone_surrogates(json) {
         Some(json) => Item::parse(&json),
         None => Err(error),
@@ -31,10 +36,7 @@ pub fn said(json: &str, max: usize) -> String {
         Ok(item) => item.text(),
         Err(_) => String::new(),
     };
-    let end = (0..=max.min(text.len()))
-        .rev()
-        .find(|at| text.is_char_boundary(*at));
-    text.truncate(end.unwrap_or(0));
+    text.truncate(floor(&text, SAID_BYTES));
     text
 }
 
@@ -156,7 +158,7 @@ mod tests {
     use super::*;
 
     fn check(json: &str, expected: &str) {
-        assert_eq!(said(json, 1000), expected, "{json}");
+        assert_eq!(said(json), expected, "{json}");
     }
 
     #[test]
@@ -217,8 +219,8 @@ mod tests {
 
     #[test]
     fn long_texts_are_cut_between_characters() {
-        let json = r#"{"type":"message","role":"user","content":"ééé"}"#;
-        assert_eq!(said(json, 3), "é");
-        assert_eq!(said(json, 0), "");
+        let text = format!("a{}", "é".repeat(SAID_BYTES / 2));
+        let json = format!(r#"{{"type":"message","role":"user","content":"{text}"}}"#);
+        assert_eq!(said(&json).len(), SAID_BYTES - 1);
     }
 }

@@ -93,7 +93,7 @@ fn end(text: &str, to: usize, after: usize) -> usize {
 }
 
 /// The boundary between characters at or before `at`.
-fn floor(text: &str, at: usize) -> usize {
+pub(super) fn floor(text: &str, at: usize) -> usize {
     let bounds = (0..=at.min(text.len())).rev();
     bounds
         .take(4)

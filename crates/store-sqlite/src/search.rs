@@ -1,0 +1,353 @@
+//! The index of texts, and searching it.
+//!
+//! A contentless FTS5 table holds the terms of every node under the node's key; what a query means
+//! is decided by `contexture_store::rules`, which judges what the index gives. So the index may
+//! give too much, never too little, and holds no positions.
+//!
+//! The index is derived. `search_state` says how far it got: nodes up to `indexed_to` are in it.
+//! Whatever removes a node removes its terms (triggers, see the migration). Removed terms stay in
+//! the index's pages until those are merged, so `purge` says that this is due.
+//!
+//! Not here: when the steps of [`tidy`] run.
+
+use std::ops::ControlFlow;
+
+use contexture_ir::{ConversationId, Owner};
+use contexture_store::rules::{self, Candidate, Query, Ranking};
+use contexture_store::{Error, Limits, Node, SearchPage, SearchRequest};
+use rusqlite::{Connection, Row, TransactionBehavior, params};
+
+use crate::conv::Conv;
+use crate::fault::{Fault, corrupt};
+use crate::node_row;
+use crate::path::{Stretch, Tip, key, keys, stretches};
+
+/// `indexed_to` of a whole index.
+const EVERYTHING: i64 = i64::MAX;
+
+/// What one step of indexing reads at most: nodes, and about so many bytes of items.
+const STEP_NODES: usize = 1000;
+const STEP_BYTES: usize = 8 << 20;
+
+/// How many pages one step of merging writes, about.
+const STEP_PAGES: i64 = 100;
+
+/// An owner with so many conversations at most is searched one by one, others through the whole
+/// index: what it costs then depends on everybody's texts.
+const FEW_CONVERSATIONS: u32 = 256;
+
+/// Makes ready the index of a database that was just opened: one of another version is emptied.
+pub(crate) fn prepare(conn: &mut Connection) -> rusqlite::Result<()> {
+    if is_of_this_version(conn)? {
+        return Ok(());
+    }
+    let tx = conn.transaction_with_behavior(TransactionBehavior::Immediate)?;
+    // Another process may have been faster.
+    if !is_of_this_version(&tx)? {
+        restart(&tx)?;
+    }
+    tx.commit()
+}
+
+fn is_of_this_version(conn: &Connection) -> rusqlite::Result<bool> {
+    let sql = "SELECT terms_version = ? FROM search_state";
+    conn.query_row(sql, [rules::TERMS_VERSION], |row| row.get(0))
+}
+
+/// Empties the index; what is stored is still to be indexed.
+pub(crate) fn restart(conn: &Connection) -> rusqlite::Result<()> {
+    conn.execute("INSERT INTO search (search) VALUES ('delete-all')", [])?;
+    conn.execute(
+        "UPDATE search_state SET terms_version = ?1, purge = 0, \
+         indexed_to = iif(EXISTS (SELECT 1 FROM nodes), -1, ?2)",
+        params![rules::TERMS_VERSION, EVERYTHING],
+    )?;
+    Ok(())
+}
+
+/// How far the index got.
+pub(crate) struct Reach(i64);
+
+impl Reach {
+    pub(crate) fn of(conn: &Connection) -> Result<Self, Fault> {
+        let reach = conn
+            .prepare_cached("SELECT indexed_to FROM search_state")?
+            .query_row([], |row| row.get(0))?;
+        Ok(Self(reach))
+    }
+
+    pub(crate) fn is_everything(&self) -> bool {
+        self.0 == EVERYTHING
+    }
+}
+
+/// Indexes a node that was just stored, unless a later step comes by it anyway.
+pub(crate) fn add(
+    conn: &Connection,
+    reach: &Reach,
+    conversation: u32,
+    seq: u32,
+    terms: &str,
+) -> Result<(), Fault> {
+    let id = key(conversation, seq);
+    if id <= reach.0 && !terms.is_empty() {
+        insert(conn, id, terms)?;
+    }
+    Ok(())
+}
+
+fn insert(conn: &Connection, id: i64, terms: &str) -> Result<(), Fault> {
+    conn.prepare_cached("INSERT INTO search (rowid, terms) VALUES (?, ?)")?
+        .execute(params![id, terms])?;
+    Ok(())
+}
+
+/// One step of what is due; says whether more may be.
+pub(crate) fn tidy(conn: &Connection) -> Result<bool, Fault> {
+    Ok(purge(conn)? || index(conn)?)
+}
+
+/// One step of indexing what is not indexed yet; says whether something was done.
+pub(crate) fn index(conn: &Connection) -> Result<bool, Fault> {
+    let reach = Reach::of(conn)?;
+    if reach.is_everything() {
+        return Ok(false);
+    }
+    let mut last = None;
+    {
+        let mut statement = conn.prepare_cached(&node_row::after_sql())?;
+        let mut rows = statement.query([reach.0])?;
+        let (mut nodes, mut bytes) = (0, 0);
+        while nodes < STEP_NODES
+            && bytes < STEP_BYTES
+            && let Some(row) = rows.next()?
+        {
+            let id = row.get(0)?;
+            if let Some(node) = sound(row)?.filter(|node| node.redacted_ms.is_none()) {
+                let terms = rules::index_terms(&rules::said(&node.json));
+                bytes += node.json.len();
+                if !terms.is_empty() {
+                    insert(conn, id, &terms)?;
+                }
+            }
+            nodes += 1;
+            last = Some(id);
+        }
+    }
+    conn.prepare_cached("UPDATE search_state SET indexed_to = ?")?
+        .execute([last.unwrap_or(EVERYTHING)])?;
+    Ok(true)
+}
+
+/// One step of merging what was removed out of the index; says whether something was done.
+pub(crate) fn purge(conn: &Connection) -> Result<bool, Fault> {
+    let due: u32 = conn
+        .prepare_cached("SELECT purge FROM search_state")?
+        .query_row([], |row| row.get(0))?;
+    // The first step takes all there is as one piece of work (negative), the others go on with it.
+    let (pages, next) = match due {
+        0 => return Ok(false),
+        1 => (-STEP_PAGES, 2),
+        _ => (STEP_PAGES, 2),
+    };
+    let before = changes(conn)?;
+    conn.prepare_cached("INSERT INTO search (search, rank) VALUES ('merge', ?)")?
+        .execute([pages])?;
+    // Fewer than two changes: there was nothing to merge.
+    let next = if changes(conn)? - before < 2 { 0 } else { next };
+    conn.prepare_cached("UPDATE search_state SET purge = ?")?
+        .execute([next])?;
+    Ok(true)
+}
+
+fn changes(conn: &Connection) -> Result<i64, Fault> {
+    Ok(conn
+        .prepare_cached("SELECT total_changes()")?
+        .query_row([], |row| row.get(0))?)
+}
+
+/// The keys of a range whose nodes have all terms.
+pub(crate) const IN_RANGE: &str =
+    "SELECT rowid FROM search WHERE search MATCH ? AND rowid BETWEEN ? AND ? ORDER BY rowid DESC";
+
+/// The keys of an owner whose nodes have all terms, of one resource or of all.
+pub(crate) const OF_OWNER: &str = "SELECT search.rowid, c.id FROM search JOIN conversations c ON c.no = search.rowid >> 32 \
+     WHERE search MATCH ?1 AND c.owner = ?2 AND (?3 IS NULL OR c.resource = ?3) \
+     ORDER BY search.rowid DESC";
+
+/// Where to look, found out before anything is read.
+pub(crate) enum Area {
+    /// In these conversations, on a path if there is only one.
+    Few {
+        conversations: Vec<(u32, ConversationId)>,
+        path: Option<Vec<Stretch>>,
+    },
+    /// In all of the owner, of one resource or of all.
+    Many {
+        owner: Owner,
+        resource: Option<String>,
+    },
+}
+
+impl Area {
+    pub(crate) fn conversation(conv: &Conv) -> Self {
+        Self::Few {
+            conversations: vec![(conv.no, conv.id.clone())],
+            path: None,
+        }
+    }
+
+    pub(crate) fn path(conn: &Connection, conv: &Conv, end: &Tip) -> Result<Self, Fault> {
+        let mut path = stretches(conn, conv.no, end.position, 1, end.position.depth)?;
+        path.sort_unstable_by_key(|stretch| stretch.seq);
+        Ok(Self::Few {
+            conversations: vec![(conv.no, conv.id.clone())],
+            path: Some(path),
+        })
+    }
+
+    pub(crate) fn of_owner(
+        conn: &Connection,
+        owner: &Owner,
+        resource: Option<&str>,
+    ) -> Result<Self, Fault> {
+        let few = conn
+            .prepare_cached(
+                "SELECT no, id FROM conversations WHERE owner = ?1 \
+                 AND (?2 IS NULL OR resource = ?2) LIMIT ?3",
+            )?
+            .query_map(
+                params![owner.as_str(), resource, FEW_CONVERSATIONS + 1],
+                |row| Ok((row.get(0)?, row.get(1)?)),
+            )?
+            .collect::<Result<Vec<(u32, String)>, _>>()?;
+        if few.len() > FEW_CONVERSATIONS as usize {
+            return Ok(Self::Many {
+                owner: owner.clone(),
+                resource: resource.map(str::to_owned),
+            });
+        }
+        let few = few.into_iter();
+        let few = few.map(|(no, id)| Ok((no, conversation_id(id)?)));
+        let mut conversations = few.collect::<Result<Vec<_>, Fault>>()?;
+        conversations.sort_unstable_by_key(|(no, _)| std::cmp::Reverse(*no));
+        Ok(Self::Few {
+            conversations,
+            path: None,
+        })
+    }
+}
+
+/// Searches.
+pub(crate) fn search(
+    conn: &Connection,
+    area: &Area,
+    request: SearchRequest,
+    limits: &Limits,
+) -> Result<SearchPage, Fault> {
+    let mut ranking = Ranking::new(request, &limits.search);
+    if ranking.query().is_empty() {
+        return Ok(ranking.page());
+    }
+    let asked = expression(ranking.query());
+    match area {
+        Area::Few {
+            conversations,
+            path,
+        } => {
+            for (no, id) in conversations {
+                if one(conn, &mut ranking, &asked, (*no, id), path.as_deref())?.is_break() {
+                    break;
+                }
+            }
+        }
+        Area::Many { owner, resource } => {
+            let mut statement = conn.prepare_cached(OF_OWNER)?;
+            let mut rows = statement.query(params![asked, owner.as_str(), resource])?;
+            while let Some(row) = rows.next()? {
+                let id = conversation_id(row.get(1)?)?;
+                if offer(conn, &mut ranking, &id, row.get(0)?)?.is_break() {
+                    break;
+                }
+            }
+        }
+    }
+    Ok(ranking.page())
+}
+
+/// Offers what the index has of one conversation.
+fn one(
+    conn: &Connection,
+    ranking: &mut Ranking,
+    asked: &str,
+    (no, id): (u32, &ConversationId),
+    path: Option<&[Stretch]>,
+) -> Result<ControlFlow<()>, Fault> {
+    let (first, last) = keys(no);
+    let mut statement = conn.prepare_cached(IN_RANGE)?;
+    let mut rows = statement.query(params![asked, first, last])?;
+    while let Some(row) = rows.next()? {
+        let node = row.get(0)?;
+        if path.is_none_or(|path| on_path(path, node)) && offer(conn, ranking, id, node)?.is_break()
+        {
+            return Ok(ControlFlow::Break(()));
+        }
+    }
+    Ok(ControlFlow::Continue(()))
+}
+
+/// Whether a node's key lies in a path's stretches, which are in order.
+fn on_path(path: &[Stretch], id: i64) -> bool {
+    let seq = u32::try_from(id & i64::from(u32::MAX)).unwrap_or(u32::MAX);
+    let after = path.partition_point(|stretch| stretch.seq <= seq);
+    let stretch = after.checked_sub(1).and_then(|at| path.get(at));
+    stretch.is_some_and(|stretch| seq - stretch.seq <= stretch.to - stretch.from)
+}
+
+fn offer(
+    conn: &Connection,
+    ranking: &mut Ranking,
+    conversation: &ConversationId,
+    id: i64,
+) -> Result<ControlFlow<()>, Fault> {
+    let mut statement = conn.prepare_cached(&node_row::at_sql())?;
+    let mut rows = statement.query([id])?;
+    let node = rows.next()?.map(sound).transpose()?.flatten();
+    let node = node.filter(|node| ranking.admits(node.kind, node.audience, node.created_ms));
+    Ok(match node {
+        Some(node) => ranking.offer(&Candidate::of(conversation, &node)),
+        None => ControlFlow::Continue(()),
+    })
+}
+
+/// A row as a node without its parent; `None` if it is damaged. Whoever reads the node is told so;
+/// here it is one that is not found.
+fn sound(row: &Row<'_>) -> Result<Option<Node>, Fault> {
+    let damaged = |why: &str| Error::invalid("node", why);
+    match node_row::decode_or(damaged, row, None) {
+        Ok(node) => Ok(Some(node)),
+        Err(Fault::Store(_)) => Ok(None),
+        Err(fault) => Err(fault),
+    }
+}
+
+fn conversation_id(id: String) -> Result<ConversationId, Fault> {
+    ConversationId::new(id).map_err(|error| corrupt(error.to_string()))
+}
+
+/// The query in the index's own language. Terms have no quotes, so none can end one.
+fn expression(query: &Query) -> String {
+    let mut out = String::new();
+    for condition in query.conditions() {
+        if !out.is_empty() {
+            out.push_str(" AND ");
+        }
+        out.push('"');
+        out.push_str(condition.term);
+        out.push('"');
+        if condition.prefix {
+            out.push('*');
+        }
+    }
+    out
+}
