@@ -12,6 +12,20 @@ pub enum CatalogueError {
         /// The most similar known names, nearest first.
         near: Vec<String>,
     },
+    /// The model is not offered behind the format asked for: pick the format or another model.
+    #[error(
+        "{model} is a model of {provider}, which takes no {format} requests; ask in {native}, or describe it under another provider in a models file if a gateway translates"
+    )]
+    WrongProvider {
+        /// The model's id.
+        model: String,
+        /// Whose it is.
+        provider: String,
+        /// The format asked for.
+        format: &'static str,
+        /// A format the provider takes.
+        native: &'static str,
+    },
     /// The text is not JSON or TOML of the expected form.
     #[error("the models file is not readable as {format}")]
     Syntax {

@@ -103,6 +103,19 @@ impl From<CatalogueError> for Failure {
                     near => failure.hint(format!("did you mean {}?", near.join(", "))),
                 }
             }
+            CatalogueError::WrongProvider {
+                model,
+                provider,
+                format,
+                native,
+            } => Self::bad_input(
+                "wrong_provider",
+                format!("{model} is a model of {provider}, which takes no {format} requests"),
+            )
+            .details(
+                json!({ "model": model, "provider": provider, "format": format, "native": native }),
+            )
+            .hint(format!("ask it in {native}: --to {native}")),
             _ => Self::bad_input("models_file", chain(&error)),
         }
     }

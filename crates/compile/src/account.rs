@@ -22,7 +22,7 @@ pub(crate) fn required(
 ) -> Vec<RequiredSegment> {
     let mut segments = Vec::new();
     let mut framing = frame.framing;
-    let mut row = |name: &str, text: Tokens, own: u64| {
+    let mut row = |name: &str, text: Tokens, own: Tokens| {
         framing += own;
         segments.push(RequiredSegment {
             name: name.to_owned(),
@@ -30,7 +30,7 @@ pub(crate) fn required(
         });
     };
     if frame.tools != Tokens::ZERO {
-        row("tools", frame.tools, 0);
+        row("tools", frame.tools, Tokens::ZERO);
     }
     let claimed: Vec<_> = slots.iter().zip(whole).collect();
     let required = |band: fn(Band) -> bool| {
@@ -63,9 +63,13 @@ pub(crate) fn required(
     }
     segments.push(RequiredSegment {
         name: "framing".to_owned(),
-        tokens: framing,
+        tokens: framing.high,
     });
     segments
+}
+
+fn segments_exact(segments: &[Segment]) -> bool {
+    segments.iter().all(|segment| segment.low == segment.tokens)
 }
 
 /// The report.
@@ -84,16 +88,17 @@ pub(crate) fn report(ledger: &Ledger<'_>, epoch: EpochReport, payload: &Payload)
             .placed
             .iter()
             .map(|placed| placed.framing)
-            .sum::<u64>()
+            .sum::<Tokens>()
         + ledger
             .cut
             .pieces(&ledger.front.history)
             .iter()
             .map(|piece| piece.framing)
-            .sum::<u64>();
+            .sum::<Tokens>();
+    let exact = segments_exact(row.segments);
     row.push(Segment {
         rule: "what the format adds".to_owned(),
-        ..row.blank("framing", "framing", Tokens::exact(framing))
+        ..row.blank("framing", "framing", framing)
     });
     let tokens: u64 = segments.iter().map(|segment| segment.tokens).sum();
     let low: u64 = segments.iter().map(|segment| segment.low).sum();
@@ -103,8 +108,8 @@ pub(crate) fn report(ledger: &Ledger<'_>, epoch: EpochReport, payload: &Payload)
         totals: Totals {
             tokens,
             low,
-            exact: low == tokens,
-            framing,
+            exact,
+            framing: framing.high,
             share: share(tokens, ledger.limit),
             items: ledger.input.path.len(),
             messages: payload.messages(),

@@ -1,6 +1,6 @@
 //! The front for those who have no store: items in, payload out.
 
-use contexture_catalogue::{Catalogue, CatalogueError};
+use contexture_catalogue::{Catalogue, CatalogueError, ModelSpec};
 use contexture_ir::{Item, Raw, RequestOptions, ToolDefinition};
 use contexture_tokens::media::rules_of;
 use contexture_tokens::{TokenCounter, counter_for};
@@ -127,9 +127,11 @@ impl Target {
     /// The request, with everything filled in.
     ///
     /// # Errors
-    /// [`CatalogueError::UnknownModel`], with the names that resemble it.
+    /// [`CatalogueError::UnknownModel`], with the names that resemble it; [`CatalogueError::WrongProvider`] for a model
+    /// that nobody offers behind the format.
     pub fn request(&self, catalogue: &Catalogue) -> Result<CompileRequest, CatalogueError> {
         let spec = catalogue.resolve(&self.model)?;
+        offered(spec, self.format)?;
         let window = self.window.unwrap_or(spec.context_window);
         let mut options = self.options.clone();
         let known = |(name, value): &&(String, Raw)| {
@@ -160,10 +162,40 @@ impl Target {
             params,
             tools: self.tools.clone(),
             media: rules_of(spec).clone(),
+            tool_prompt: spec.tool_prompt,
             prefill: spec.capabilities.prefill,
             trim: self.trim,
         })
     }
+}
+
+/// Whether somebody offers the model behind the format. Chat Completions are taken by all providers in one way or
+/// another, and several take Anthropic's messages beside their own; but OpenAI, Anthropic and Google do not take each
+/// other's formats, and Gemini's is nobody else's. A model without a provider may stand behind anything.
+fn offered(spec: &ModelSpec, format: Format) -> Result<(), CatalogueError> {
+    let native = match spec.provider.as_str() {
+        "" => return Ok(()),
+        "anthropic" => Format::Anthropic,
+        "google" => Format::Gemini,
+        "openai" => Format::OpenAiResponses,
+        _ => Format::OpenAiChat,
+    };
+    let taken = match format {
+        Format::Gemini => native == Format::Gemini,
+        Format::Anthropic | Format::OpenAiResponses => {
+            native == format || native == Format::OpenAiChat
+        }
+        Format::OpenAiChat | Format::Ui | Format::Items => true,
+    };
+    if taken {
+        return Ok(());
+    }
+    Err(CatalogueError::WrongProvider {
+        model: spec.id.clone(),
+        provider: spec.provider.clone(),
+        format: format.as_str(),
+        native: native.as_str(),
+    })
 }
 
 /// Sets the option that a parameter of this name and value is in every format; `false` for any other.

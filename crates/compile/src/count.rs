@@ -6,25 +6,30 @@ use std::ops::{Add, AddAssign, Sub};
 use contexture_tokens::TokenCount;
 use contexture_wire::Format;
 
-/// A number of tokens, between two bounds; they are equal where counting is exact. Budgets hold
-/// against `high`.
+/// A number of tokens between two bounds, which are equal where counting is exact. Budgets hold against
+/// `high`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Tokens {
+pub struct Tokens {
     /// At least so many.
-    pub(crate) low: u64,
+    pub low: u64,
     /// At most so many, and what is budgeted.
-    pub(crate) high: u64,
+    pub high: u64,
 }
 
 impl Tokens {
     /// None.
     pub(crate) const ZERO: Self = Self { low: 0, high: 0 };
 
-    /// Exactly so many.
-    pub(crate) const fn exact(tokens: u64) -> Self {
+    /// From so many to so many.
+    pub(crate) const fn between(low: u64, high: u64) -> Self {
+        Self { low, high }
+    }
+
+    /// So many times as much.
+    pub(crate) const fn times(self, count: u64) -> Self {
         Self {
-            low: tokens,
-            high: tokens,
+            low: self.low.saturating_mul(count),
+            high: self.high.saturating_mul(count),
         }
     }
 }
@@ -75,69 +80,89 @@ impl Sum for Tokens {
 
 /// What a format adds around the text it is given.
 ///
-/// Only OpenAI has published its constants, for Chat Completions: three tokens a message and three
-/// that prime the answer (OpenAI Cookbook, "How to count tokens with tiktoken"); a tool's frame there
-/// is at most ten tokens beside its own text. Anthropic states only the system prompt that tools
-/// bring with them (346 tokens for the current models, "Tool use: pricing"). The rest is rounded up
-/// from what requests of a known text were billed, so that a sum errs to the safe side.
+/// Little of it is documented: OpenAI's three tokens a message and three for the answer (OpenAI Cookbook, "How to count
+/// tokens with tiktoken") for models before GPT-4o, and the system prompt that comes with Anthropic's tools, which is a
+/// fact of the model ([`contexture_catalogue::ToolPrompt`]). The rest is bounded by what recorded requests were billed;
+/// `docs/design/0004-token-estimates.md` has the figures.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Framing {
     /// Once a request.
-    pub request: u64,
+    pub request: Tokens,
     /// For the system prompt, if there is one.
-    pub system: u64,
+    pub system: Tokens,
     /// For each element of the array of messages.
-    pub message: u64,
+    pub message: Tokens,
     /// For each call of a function, beside its name and arguments.
-    pub call: u64,
+    pub call: Tokens,
     /// For each output of a function, beside its text.
-    pub output: u64,
+    pub output: Tokens,
     /// For each tool, beside the JSON of its definition.
-    pub tool: u64,
-    /// Once, if there are tools.
-    pub tools: u64,
+    pub tool: Tokens,
+    /// Once, if there are tools and the model's prompt for them is not known.
+    pub tools: Tokens,
+    /// Per cent of a tool's JSON that it takes at least: providers write tools more briefly.
+    pub tool_text: u64,
+    /// Once, if the model is asked to think.
+    pub reasoning: Tokens,
+    /// Once, if the answer has a schema, beside its JSON.
+    pub schema: Tokens,
 }
 
 impl Framing {
-    /// The constants of a format.
+    /// The bounds of a format.
     #[must_use]
     pub const fn of(format: Format) -> Self {
+        const fn span(low: u64, high: u64) -> Tokens {
+            Tokens::between(low, high)
+        }
         match format {
             Format::OpenAiChat | Format::OpenAiResponses => Self {
-                request: 3,
-                system: 3,
-                message: 3,
-                call: 6,
-                output: 3,
-                tool: 10,
-                tools: 12,
+                request: span(0, 4),
+                system: span(3, 7),
+                message: span(3, 4),
+                call: span(0, 8),
+                output: span(0, 5),
+                tool: span(0, 12),
+                tools: span(0, 240),
+                tool_text: 40,
+                reasoning: span(0, 12),
+                schema: span(0, 60),
             },
             Format::Anthropic => Self {
-                request: 3,
-                system: 4,
-                message: 4,
-                call: 12,
-                output: 12,
-                tool: 12,
-                tools: 346,
+                request: span(3, 3),
+                system: span(0, 4),
+                message: span(2, 5),
+                call: span(10, 45),
+                output: span(8, 30),
+                tool: span(0, 14),
+                tools: span(150, 804),
+                tool_text: 80,
+                reasoning: span(0, 40),
+                schema: span(0, 200),
             },
             Format::Gemini => Self {
-                request: 2,
-                system: 4,
-                message: 5,
-                call: 8,
-                output: 8,
-                tool: 10,
-                tools: 10,
+                request: span(0, 2),
+                system: span(0, 4),
+                message: span(0, 5),
+                call: span(0, 8),
+                output: span(0, 8),
+                tool: span(0, 10),
+                tools: span(0, 10),
+                tool_text: 0,
+                reasoning: Tokens::ZERO,
+                schema: span(0, 10),
             },
             Format::Ui | Format::Items => Self {
-                request: 0,
-                system: 0,
-                message: 0,
-                call: 0,
-                output: 0,
-                tool: 0,
-                tools: 0,
+                request: Tokens::ZERO,
+                system: Tokens::ZERO,
+                message: Tokens::ZERO,
+                call: Tokens::ZERO,
+                output: Tokens::ZERO,
+                tool: Tokens::ZERO,
+                tools: Tokens::ZERO,
+                tool_text: 100,
+                reasoning: Tokens::ZERO,
+                schema: Tokens::ZERO,
             },
         }
     }

@@ -1,6 +1,9 @@
 //! What stands around the history: model, options, tools, system prompt.
 
-use contexture_ir::{ContentHash, Message, Raw, RequestOptions, Role, ToolDefinition, Transcript};
+use contexture_ir::{
+    ContentHash, Message, Raw, RequestOptions, ResponseFormat, Role, ToolChoice, ToolDefinition,
+    Transcript,
+};
 use contexture_wire::{Envelope, envelope};
 
 use crate::contribution::Band;
@@ -17,8 +20,8 @@ use crate::request::CompileRequest;
 pub(crate) struct Frame {
     /// The tools' definitions.
     pub(crate) tools: Tokens,
-    /// What the format adds to the request, its tools and its system prompt.
-    pub(crate) framing: u64,
+    /// What the format adds to the request, its tools and its system prompt, and the form of the answer.
+    pub(crate) framing: Tokens,
     pub(crate) tools_hash: ContentHash,
 }
 
@@ -35,7 +38,15 @@ impl Frame {
             around += framing.system;
         }
         if !request.tools.is_empty() {
-            around += framing.tools + framing.tool * request.tools.len() as u64;
+            around += tool_prompt(request).unwrap_or(framing.tools);
+            around += framing.tool.times(request.tools.len() as u64);
+        }
+        if request.options.reasoning.is_some() {
+            around += framing.reasoning;
+        }
+        if let Some(ResponseFormat::JsonSchema { schema, .. }) = &request.options.response_format {
+            let text = press.text(schema.get(), memo);
+            around += framing.schema + Tokens::between(0, text.high);
         }
         let mut tools = Tokens::ZERO;
         let mut hasher = blake3::Hasher::new();
@@ -55,7 +66,7 @@ impl Frame {
 
     /// What it takes of the budget.
     pub(crate) const fn weight(&self) -> u64 {
-        self.tools.high.saturating_add(self.framing)
+        self.tools.high.saturating_add(self.framing.high)
     }
 
     /// The payload without its history.
@@ -96,6 +107,19 @@ impl Frame {
         hasher.finalize_xof().fill(&mut bytes);
         ContentHash::from_bytes(bytes)
     }
+}
+
+/// The prompt that the provider adds for tools, where the catalogue knows it.
+fn tool_prompt(request: &CompileRequest) -> Option<Tokens> {
+    let prompt = request.tool_prompt?;
+    let (optional, forced) = (u64::from(prompt.optional), u64::from(prompt.forced));
+    Some(match &request.options.tool_choice {
+        Some(ToolChoice::Required | ToolChoice::Function { .. }) => Tokens::between(forced, forced),
+        Some(ToolChoice::Other { .. }) => {
+            Tokens::between(optional.min(forced), optional.max(forced))
+        }
+        None | Some(ToolChoice::Auto | ToolChoice::None) => Tokens::between(optional, optional),
+    })
 }
 
 /// The system prompt: texts that follow each other are one message, whole messages stay whole.

@@ -41,7 +41,7 @@ mod weigh;
 pub use compiler::{CompileError, Compiler, Target};
 pub use contexture_tokens::TokenCounter;
 pub use contribution::{Band, Budget, Content, Contribution, Stability};
-pub use count::Framing;
+pub use count::{Framing, Tokens};
 pub use payload::Payload;
 pub use pipeline::{Compiled, compile};
 pub use plan::{Advice, EpochReason, EpochReport, Plan, Prefix, Sent, TrimFrontier};

@@ -120,7 +120,7 @@ pub struct Totals {
     pub tokens: u64,
     /// The low bound.
     pub low: u64,
-    /// Whether the two are equal: text and media were counted, not estimated.
+    /// Whether text and media were counted, not estimated; what the format adds is known within bounds at best.
     pub exact: bool,
     /// Of `tokens`: what the format adds around messages, tools and the request.
     pub framing: u64,

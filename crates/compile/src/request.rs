@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use contexture_catalogue::MediaRules;
+use contexture_catalogue::{MediaRules, ToolPrompt};
 use contexture_ir::{Audience, ContentHash, Item, NodeId, Raw, RequestOptions, ToolDefinition};
 use contexture_tokens::TokenCounter;
 use contexture_wire::Dialect;
@@ -81,6 +81,8 @@ pub struct CompileRequest {
     pub prefill: bool,
     /// How the model counts pictures, files and sound.
     pub media: MediaRules,
+    /// The system prompt that the provider adds to requests with tools. Absent: the format's bounds.
+    pub tool_prompt: Option<ToolPrompt>,
     /// When and how far the history is trimmed.
     pub trim: TrimPolicy,
 }

@@ -68,14 +68,11 @@ fn row(band: &str, segment: &Segment) -> [String; 5] {
 
 fn total(report: &Report) -> [String; 5] {
     let (totals, target) = (&report.totals, &report.target);
+    let bounds = format!("{} … {}", grouped(totals.low), grouped(totals.tokens));
     let certainty = if totals.exact {
-        format!("exact, {}", target.encoding)
+        format!("{bounds}, text exact")
     } else {
-        format!(
-            "estimate, {} … {}",
-            grouped(totals.low),
-            grouped(totals.tokens)
-        )
+        format!("estimate, {bounds}")
     };
     [
         "total".to_owned(),

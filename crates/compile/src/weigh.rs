@@ -1,20 +1,21 @@
 //! How an item is weighed for a target.
 //!
 //! Counted is what the model reads: texts, names and arguments of calls, outputs, media by the
-//! target's rule. Ids, signatures and JSON syntax are not; their part is in [`crate::Framing`].
+//! target's rule, and what is sealed for it by its length. Ids and JSON syntax are not; their part is in
+//! [`crate::Framing`].
 
 use base64::Engine;
 use base64::alphabet::STANDARD;
 use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
 use contexture_catalogue::MediaRules;
 use contexture_ir::{
-    Extension, FilePart, ImagePart, Item, Output, Part, Reasoning, ToolDefinition,
+    Extension, Extra, FilePart, ImagePart, Item, Output, Part, Reasoning, ToolDefinition,
 };
 use contexture_tokens::media::{Detail, Dimensions, document, image, sound};
 use contexture_tokens::{TokenCount, TokenCounter};
 use contexture_wire::{DataUrl, Format};
 
-use crate::count::Tokens;
+use crate::count::{Framing, Tokens};
 
 /// A file that only the provider can see counts as so many pages at most.
 const UNSEEN_PAGES: u64 = 20;
@@ -30,6 +31,13 @@ pub(crate) struct Scale<'a> {
 impl Scale<'_> {
     /// The tokens of an item's content in the target's format.
     pub(crate) fn item(&self, item: &Item) -> Tokens {
+        self.content(item)
+            + item
+                .extra()
+                .map_or(Tokens::ZERO, |extra| self.signature(extra))
+    }
+
+    fn content(&self, item: &Item) -> Tokens {
         match item {
             Item::Message(message) => self.parts(&message.content),
             Item::FunctionCall(call) => self.text(&call.name) + self.text(&call.arguments),
@@ -55,7 +63,9 @@ impl Scale<'_> {
             ToolDefinition::Function(tool) => {
                 let description = tool.description.as_deref().unwrap_or_default();
                 let parameters = tool.parameters.as_ref().map_or("", |schema| schema.get());
-                self.text(&tool.name) + self.text(description) + self.text(parameters)
+                let text = self.text(&tool.name) + self.text(description) + self.text(parameters);
+                let least = Framing::of(self.format).tool_text;
+                Tokens::between(text.low.saturating_mul(least) / 100, text.high)
             }
             ToolDefinition::Provider(tool) if tool.format == self.format.as_str() => {
                 self.text(tool.raw.get())
@@ -69,12 +79,16 @@ impl Scale<'_> {
     }
 
     fn part(&self, part: &Part) -> Tokens {
-        match part {
-            Part::InputImage(part) => self.image(part).into(),
-            Part::InputFile(part) => self.file(part).into(),
-            Part::Extension(part) => self.text(part.raw.get()),
-            _ => part.as_text().map_or(Tokens::ZERO, |text| self.text(text)),
-        }
+        let signature = part
+            .extra()
+            .map_or(Tokens::ZERO, |extra| self.signature(extra));
+        signature
+            + match part {
+                Part::InputImage(part) => self.image(part).into(),
+                Part::InputFile(part) => self.file(part).into(),
+                Part::Extension(part) => self.text(part.raw.get()),
+                _ => part.as_text().map_or(Tokens::ZERO, |text| self.text(text)),
+            }
     }
 
     pub(crate) fn text(&self, text: &str) -> Tokens {
@@ -112,18 +126,33 @@ impl Scale<'_> {
         if media_type.starts_with("audio/") {
             sound(self.media, &bytes)
         } else {
-            document(self.media, &bytes, self.counter)
+            wrapped(document(self.media, &bytes, self.counter))
         }
     }
 
-    /// Reasoning is replayed only to the family that wrote it.
+    /// Reasoning is replayed only to the family that wrote it, and read by the model only until its turn is over. What is
+    /// shown may be a summary of what is sealed.
     fn reasoning(&self, reasoning: &Reasoning) -> Tokens {
         if !self.is_own(reasoning.format.as_deref()) {
             return Tokens::ZERO;
         }
-        let sealed = reasoning.encrypted_content.as_deref().map(sealed);
         let content = reasoning.content.as_deref().unwrap_or_default();
-        sealed.unwrap_or_default() + self.parts(content) + self.parts(&reasoning.summary)
+        let shown = self.parts(content) + self.parts(&reasoning.summary);
+        let opaque = [&reasoning.encrypted_content, &reasoning.signature];
+        let sealed: Tokens = opaque.into_iter().flatten().map(|text| sealed(text)).sum();
+        Tokens::between(0, shown.high.saturating_add(sealed.high))
+    }
+
+    /// The thoughts that Gemini seals beside a part.
+    fn signature(&self, extra: &Extra) -> Tokens {
+        if self.format != Format::Gemini {
+            return Tokens::ZERO;
+        }
+        let wire = extra.wire(self.format.as_str());
+        ["thoughtSignature", "thought_signature"]
+            .into_iter()
+            .find_map(|name| wire.get(name))
+            .map_or(Tokens::ZERO, |raw| sealed(raw.get()))
     }
 
     /// An extension is written verbatim to its own provider and to nobody else.
@@ -161,14 +190,17 @@ const fn family(format: Format) -> &'static str {
     }
 }
 
-/// Base64 that only its maker can read: three bytes in four characters, and at worst two bytes to a
-/// token of what they hold.
-fn sealed(base64: &str) -> Tokens {
-    let length = base64.len() as u64;
-    Tokens {
-        low: 0,
-        high: length * 3 / 8,
-    }
+/// A document as the provider writes it: with its name and a frame, some of its white space gone.
+fn wrapped(document: TokenCount) -> TokenCount {
+    const FRAME: u64 = 40;
+    let high = document.high.saturating_add(FRAME);
+    TokenCount::estimated(document.low / 10 * 9, document.count, high)
+}
+
+/// Base64 that only its maker can read. Recorded requests were billed a tenth to a quarter of a token a character, or
+/// nothing where the model does not read it.
+const fn sealed(base64: &str) -> Tokens {
+    Tokens::between(0, base64.len() as u64 / 4)
 }
 
 /// The bytes of a base64 text, or the text itself where it is something else.

@@ -26,7 +26,7 @@ pub(crate) struct Piece {
     /// What the model reads.
     pub(crate) text: Tokens,
     /// What the format adds.
-    pub(crate) framing: u64,
+    pub(crate) framing: Tokens,
 }
 
 impl Piece {
@@ -37,7 +37,7 @@ impl Piece {
 
     /// What it takes of the budget.
     pub(crate) const fn weight(&self) -> u64 {
-        self.text.high.saturating_add(self.framing)
+        self.text.high.saturating_add(self.framing.high)
     }
 }
 
@@ -138,14 +138,14 @@ impl<'a> Press<'a> {
         };
         let lowered = memo.chunk(key, || lower_run(&self.dialect, &run));
         let elements = lowered.chunk.facts.elements as u64;
-        let (mut text, mut framing) = (Tokens::ZERO, elements * self.framing.message);
+        let (mut text, mut framing) = (Tokens::ZERO, self.framing.message.times(elements));
         if elements > 0 {
             for entry in own {
                 text += self.item(entry, memo);
                 framing += match &*entry.item {
                     Item::FunctionCall(_) => self.framing.call,
                     Item::FunctionCallOutput(_) => self.framing.output,
-                    _ => 0,
+                    _ => Tokens::ZERO,
                 };
             }
         }

@@ -53,13 +53,13 @@ pub(crate) struct Placed {
     /// What the model reads.
     pub(crate) text: Tokens,
     /// What the format adds.
-    pub(crate) framing: u64,
+    pub(crate) framing: Tokens,
 }
 
 impl Placed {
     /// What it takes of the budget.
     pub(crate) const fn weight(&self) -> u64 {
-        self.text.high.saturating_add(self.framing)
+        self.text.high.saturating_add(self.framing.high)
     }
 }
 

@@ -16,13 +16,13 @@ pub(crate) fn required_sum(
     counter: &dyn TokenCounter,
 ) -> u64 {
     let framing = Framing::of(request.dialect.format);
-    let mut sum = framing.request;
+    let mut sum = framing.request.high;
     for contribution in system {
         let Content::Instructions(messages) = &contribution.content else {
             panic!("sessions have instructions only");
         };
         let parts = messages.iter().flat_map(|message| &message.content);
-        sum += framing.system + parts.map(|part| part_tokens(part, counter)).sum::<u64>();
+        sum += framing.system.high + parts.map(|part| part_tokens(part, counter)).sum::<u64>();
     }
     let items: Vec<&Item> = path.iter().map(|entry| &*entry.item).collect();
     let start = last_round(&items);
@@ -35,21 +35,21 @@ pub(crate) fn required_sum(
         .collect();
     required.dedup();
     for at in required {
-        sum += text(items[at], counter) + framing.message;
+        sum += text(items[at], counter) + framing.message.high;
     }
     let last = &items[start..];
     sum += last.iter().map(|item| text(item, counter)).sum::<u64>();
-    sum += framing.message * elements(request.dialect.format, last);
+    sum += framing.message.high * elements(request.dialect.format, last);
     for item in last {
         sum += match item {
-            Item::FunctionCall(_) => framing.call,
-            Item::FunctionCallOutput(_) => framing.output,
+            Item::FunctionCall(_) => framing.call.high,
+            Item::FunctionCallOutput(_) => framing.output.high,
             _ => 0,
         };
     }
     let spoken_to = matches!(request.dialect.format, Format::Anthropic | Format::Gemini);
     if spoken_to && last.last().is_some_and(|item| item.is_model_output()) {
-        sum += counter.count(contexture_wire::CONTINUE).high + framing.message;
+        sum += counter.count(contexture_wire::CONTINUE).high + framing.message.high;
     }
     sum
 }

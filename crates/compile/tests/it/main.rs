@@ -14,3 +14,4 @@ mod law;
 mod material;
 mod real_sessions;
 mod table;
+mod usage;

@@ -67,6 +67,7 @@ pub(crate) fn request(format: Format, limit: u64) -> CompileRequest {
             audio_second: None,
         },
         prefill: false,
+        tool_prompt: None,
         trim: TrimPolicy::default(),
     }
 }

@@ -239,3 +239,38 @@ fn a_parameter_is_merged_into_what_the_payload_says() {
         }
     }
 }
+
+#[test]
+fn a_model_of_another_provider_is_refused() {
+    let compiler = Compiler::new(Catalogue::builtin());
+    for (format, model, fits) in [
+        (Format::Gemini, "gpt-5.4", false),
+        (Format::Gemini, "deepseek-chat", false),
+        (Format::Anthropic, "gpt-5.4", false),
+        (Format::Anthropic, "gemini-2.5-pro", false),
+        (Format::OpenAiResponses, "claude-opus-4-8", false),
+        (Format::OpenAiChat, "claude-opus-4-8", true),
+        (Format::OpenAiChat, "gemini-2.5-pro", true),
+        (Format::Anthropic, "deepseek-chat", true),
+        (Format::Gemini, "gemma-3-27b-it", true),
+    ] {
+        match compiler.compile(&items(), &Target::new(format, model)) {
+            Ok(_) => assert!(fits, "{model} behind {format}"),
+            Err(CompileError::Catalogue(error @ CatalogueError::WrongProvider { .. })) => {
+                assert!(!fits, "{model} behind {format}: {error}");
+                let text = error.to_string();
+                assert!(text.contains(format.as_str()), "{text}");
+            }
+            Err(other) => panic!("{model} behind {format}: {other}"),
+        }
+    }
+}
+
+#[test]
+fn a_gateway_is_described_in_a_models_file() {
+    let catalogue = Catalogue::builtin()
+        .with_json(r#"{"models":[{"id":"gpt-5.4","provider":""}]}"#)
+        .unwrap();
+    let target = Target::gemini("gpt-5.4");
+    assert!(Compiler::new(&catalogue).compile(&items(), &target).is_ok());
+}

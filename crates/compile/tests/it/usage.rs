@@ -1,0 +1,163 @@
+//! What providers billed for recorded requests lies within the bounds of our count.
+//!
+//! Left out are requests whose input is more than the request: those with the provider's own tools, which add what they
+//! find, and those that continue what the provider has stored.
+
+use contexture_catalogue::Catalogue;
+use contexture_compile::{
+    Band, CompileInput, Content, Contribution, PathItem, Plan, Scratch, Target, Totals, compile,
+};
+use contexture_ir::{ToolDefinition, Transcript};
+use contexture_testdata::Exchange;
+use contexture_tokens::counter_for;
+use contexture_wire::{Format, lift};
+use serde_json::Value;
+
+/// Fields of requests that continue or change what the provider has stored.
+const STORED: [&str; 4] = [
+    "\"previous_response_id\"",
+    "\"conversation\"",
+    "\"mcp_servers\"",
+    "\"context_management\"",
+];
+
+/// Recordings outside the bounds, and what the provider added or left out.
+const OUTSIDE: [(&str, &str); 5] = [
+    (
+        "test_yaml_document_url_input",
+        "fewer tokens than the recorded text has in the model's own vocabulary: another text was sent",
+    ),
+    (
+        "groq-gpt-oss-explicit-effort-overrides-thinking",
+        "the host adds the system message of gpt-oss, about 65 tokens",
+    ),
+    (
+        "test_openai_responses_model_retry.yaml#0",
+        "the recorded usage is zero",
+    ),
+    (
+        "test_supported_model_calls_additional_tool",
+        "tools within the input, an item of its own kind",
+    ),
+    (
+        "test_anthropic_task_budget_adds_output_config_and_beta",
+        "a beta option that the provider explains to the model",
+    ),
+];
+
+#[test]
+fn what_was_billed_lies_within_the_bounds() {
+    for format in Format::PROVIDERS {
+        let (mut inside, mut outside) = (0, Vec::new());
+        let mut narrow = 0;
+        for exchange in contexture_testdata::exchanges(format.as_str()) {
+            let Some((totals, billed)) = measure(format, &exchange) else {
+                continue;
+            };
+            let name = format!("{}#{}", exchange.file, exchange.index);
+            if (totals.low..=totals.tokens).contains(&billed) {
+                inside += 1;
+            } else {
+                outside.push((name, totals.low, billed, totals.tokens));
+            }
+            // Media that only the provider sees have wide bounds, and so have small requests with tools.
+            narrow += usize::from(totals.tokens <= 2 * billed + 300);
+        }
+        println!("{format}: {inside} inside, {narrow} of them narrow; outside {outside:?}");
+        for (name, low, billed, high) in &outside {
+            assert!(
+                OUTSIDE.iter().any(|(known, _)| name.contains(known)),
+                "{format} {name}: billed {billed}, bounds {low} to {high}"
+            );
+        }
+        assert!(inside >= 35, "{format}: only {inside} recordings measured");
+        // Bounds that hold for being wide would be worth nothing.
+        assert!(3 * narrow >= 2 * inside, "{format}: {narrow} of {inside}");
+    }
+}
+
+#[test]
+fn every_exception_is_one() {
+    let names: Vec<String> = Format::PROVIDERS
+        .into_iter()
+        .flat_map(|format| {
+            let exchanges = contexture_testdata::exchanges(format.as_str());
+            exchanges.into_iter().filter_map(move |exchange| {
+                let (totals, billed) = measure(format, &exchange)?;
+                let inside = (totals.low..=totals.tokens).contains(&billed);
+                (!inside).then(|| format!("{}#{}", exchange.file, exchange.index))
+            })
+        })
+        .collect();
+    for (known, why) in OUTSIDE {
+        let still = names.iter().any(|name| name.contains(known));
+        assert!(still, "{known} is inside the bounds now; it was not: {why}");
+    }
+}
+
+/// What we count for a recorded request, and what was billed; `None` if they cannot be compared.
+fn measure(format: Format, exchange: &Exchange) -> Option<(Totals, u64)> {
+    let request = exchange.request.get();
+    let comparable = exchange.status == 200 && !STORED.iter().any(|field| request.contains(field));
+    let billed = billed(format, exchange).filter(|_| comparable)?;
+    let transcript = lift(format, request).unwrap().transcript;
+    let own = |tool: &ToolDefinition| matches!(tool, ToolDefinition::Provider(_));
+    if transcript.tools.iter().any(own) {
+        return None;
+    }
+    let in_url = exchange.url.split("/models/").nth(1);
+    let in_url = in_url.and_then(|rest| rest.split(':').next());
+    let model = transcript.model.as_deref().or(in_url)?.to_owned();
+    let spec = Catalogue::builtin().resolve(&model).ok()?;
+    let target = Target::new(format, model)
+        .tools(transcript.tools.clone())
+        .options(transcript.options.clone())
+        .window(10_000_000)
+        .reserve(1_000);
+    let request = target.request(Catalogue::builtin()).unwrap();
+    let input = CompileInput {
+        path: &PathItem::all(transcript.items.iter().cloned()),
+        contributions: &instructions(&transcript),
+        plan: &Plan::default(),
+        request: &request,
+        counter: counter_for(spec.encoding),
+    };
+    let compiled = compile(&input, &mut Scratch::new()).unwrap();
+    Some((compiled.report.totals, billed))
+}
+
+fn instructions(transcript: &Transcript) -> Vec<Contribution> {
+    let messages = transcript.instructions.clone();
+    if messages.is_empty() {
+        return Vec::new();
+    }
+    let content = Content::Instructions(messages);
+    vec![Contribution::new("instructions", Band::System, content)]
+}
+
+/// The input tokens that the answer, or the first event of the stream that tells, reports.
+fn billed(format: Format, exchange: &Exchange) -> Option<u64> {
+    let whole = exchange.response.iter().map(|json| json.get());
+    let events = exchange.stream.iter().flat_map(|stream| stream.lines());
+    let events = events.filter_map(|line| line.strip_prefix("data:"));
+    whole
+        .chain(events)
+        .filter_map(|json| serde_json::from_str(json).ok())
+        .find_map(|value: Value| match format {
+            Format::Gemini => value["usageMetadata"]["promptTokenCount"].as_u64(),
+            Format::OpenAiChat => value["usage"]["prompt_tokens"].as_u64(),
+            Format::OpenAiResponses => [&value, &value["response"]]
+                .into_iter()
+                .find_map(|holder| holder["usage"]["input_tokens"].as_u64()),
+            _ => [&value, &value["message"]]
+                .into_iter()
+                .find_map(|holder| anthropic(&holder["usage"])),
+        })
+}
+
+/// Anthropic counts what it read from and wrote to the cache apart.
+fn anthropic(usage: &Value) -> Option<u64> {
+    let cached = ["cache_read_input_tokens", "cache_creation_input_tokens"];
+    let cached = cached.iter().filter_map(|field| usage[field].as_u64());
+    Some(usage["input_tokens"].as_u64()? + cached.sum::<u64>())
+}
