@@ -15,8 +15,8 @@ use super::check::{check_part, decode};
 use super::group::{Group, Slot, data_part, steering};
 use super::hints::part_hints;
 use super::lift::role_of;
-use super::reasoning;
 use super::tool::{ToolDraft, is_provider_executed};
+use super::{compaction, reasoning};
 use crate::entry::pairs;
 
 /// An item with what its store knows about it.
@@ -375,7 +375,11 @@ impl<'a, 'o> Folder<'a, 'o> {
                 group.slots.extend(parts.into_iter().map(Slot::Part));
             }
             Item::Compaction(_) | Item::Extension(_) => {
-                if shows(&self.options, entry.item.kind()) {
+                if let Item::Compaction(item) = entry.item
+                    && let Some(part) = compaction::part(item)
+                {
+                    group.slots.push(Slot::Part(part));
+                } else if shows(&self.options, entry.item.kind()) {
                     group.slots.push(Slot::Part(data_part(entry.item)));
                 }
             }

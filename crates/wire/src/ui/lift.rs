@@ -14,7 +14,7 @@ use contexture_ir::{Extension, Extra, Fields, Item, Message, Raw, Role, UiMessag
 use super::check::{Checked, Val, check_part, decode};
 use super::reasoning::LiftedReasoning;
 use super::schema::PartKind;
-use super::{media, reasoning, text, tool};
+use super::{compaction, media, reasoning, text, tool};
 use crate::loss::{Loss, LossKind, Losses};
 
 /// A UI message as items.
@@ -118,7 +118,10 @@ impl Lifter {
             PartKind::Tool { dynamic, state } => self.tool(tool::lift(&checked, dynamic, state)),
             PartKind::Steering => self.steering(&checked),
             PartKind::StepStart => self.step_start(),
-            PartKind::Plain => self.keep(&checked.to_raw()),
+            PartKind::Plain => match compaction::lift(&checked) {
+                Some(item) if self.role == Role::Assistant => self.place(item.into()),
+                _ => self.keep(&checked.to_raw()),
+            },
         }
     }
 
@@ -262,9 +265,14 @@ impl Lifter {
 
     /// A part that has no item.
     fn keep(&mut self, part: &Raw) {
+        self.place(kept(part));
+    }
+
+    /// An item that nothing joins.
+    fn place(&mut self, item: Item) {
         self.close();
         self.mark_pending();
-        self.items.push(kept(part));
+        self.items.push(item);
     }
 
     /// Writes down a `step-start` that nothing can carry.

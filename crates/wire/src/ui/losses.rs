@@ -5,6 +5,7 @@
 
 use contexture_ir::{Extra, Item, Output, Part, Raw, Reasoning, Role, Status, Transcript};
 
+use super::compaction;
 use super::reasoning::shown;
 use super::tool::error_text;
 use crate::entry::pairs;
@@ -145,6 +146,7 @@ fn item(item: &Item, partner: Option<usize>, path: &str, losses: &mut Losses) {
             }
         }
         Item::Reasoning(item) => reasoning(item, path, losses),
+        Item::Compaction(item) if compaction::part(item).is_some() => {}
         Item::Compaction(_) => {
             losses.push(
                 path,

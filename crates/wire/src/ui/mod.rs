@@ -15,6 +15,7 @@
 //! Not here: streams of UI message chunks, tools' schemas.
 
 mod check;
+mod compaction;
 mod document;
 mod fold;
 mod group;

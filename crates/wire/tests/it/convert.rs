@@ -379,3 +379,41 @@ fn nothing_and_repeated_fields_stay_as_they_came() {
     let lowered = lower(&Dialect::of(CHAT), lifted.kind, &lifted.transcript);
     assert!(lowered.json.contains(r#""a":1,"a":2"#), "{}", lowered.json);
 }
+
+#[test]
+fn a_compaction_of_openai_survives_the_ui() {
+    let custom = r#"{"type":"custom","kind":"openai.compaction","providerMetadata":{"openai":{"type":"compaction","itemId":"cmp_1","encryptedContent":"E"}}}"#;
+    let message = |part: &str| {
+        format!(
+            r#"[{{"id":"m","role":"user","parts":[{{"type":"text","text":"hi"}}]}},
+            {{"id":"a","role":"assistant","parts":[{{"type":"step-start"}},{part},{{"type":"text","text":"yo"}}]}}]"#
+        )
+    };
+    check_same(Format::Ui, &message(custom));
+    let compaction = r#"{"type":"compaction","id":"cmp_1","encrypted_content":"E"}"#;
+    check(
+        Format::Ui,
+        RESPONSES,
+        &message(custom),
+        &[("/1", compaction)],
+        &[],
+    );
+    check(
+        Format::Ui,
+        CHAT,
+        &message(custom),
+        &[("/1", r#"{"role":"assistant","content":"yo"}"#)],
+        &["items[4].encrypted_content: opaque"],
+    );
+    // What only looks so is data.
+    for other in [
+        r#"{"type":"data-compaction","data":{"type":"compaction","encrypted_content":"E"}}"#,
+        r#"{"type":"custom","kind":"acme.compaction","providerMetadata":{"openai":{"type":"compaction","encryptedContent":"E"}}}"#,
+        r#"{"type":"custom","kind":"openai.compaction","providerMetadata":{"openai":{"type":"compaction"}}}"#,
+        r#"{"type":"custom","kind":"openai.compaction"}"#,
+    ] {
+        check_same(Format::Ui, &message(other));
+        let (json, _) = convert(Format::Ui, RESPONSES, &message(other));
+        assert_eq!(json.as_array().unwrap().len(), 2, "{json}");
+    }
+}
