@@ -145,7 +145,8 @@ fn back(
             .any(|one| std::ptr::eq(one, slot.contribution));
         !bridge && placed.pieces.iter().any(|piece| piece.elements() > 0)
     });
-    if report.totals.items == 0 && !beside {
+    let omitted: usize = report.omitted.iter().map(|omitted| omitted.items).sum();
+    if report.totals.items <= omitted && !beside {
         let format = request.dialect.format;
         return Err(Refusal::NothingToSay { format });
     }

@@ -291,8 +291,10 @@ fn table(harvest: &Harvest) -> String {
         .map(|(_, imported)| width(imported.conversation.as_str()));
     let wide = ids.max().unwrap_or(0);
     let mut out = String::new();
-    for (_, imported) in &harvest.imported {
+    for (session, imported) in &harvest.imported {
         let count = match (imported.new, imported.nodes) {
+            (_, 0) if session.instructions.is_empty() => "nothing but its records".to_owned(),
+            (_, 0) => "instructions only".to_owned(),
             (0, nodes) => format!("{}, nothing new", counted(nodes as u64, "item")),
             (new, nodes) if new < nodes => format!("added {new}, known {}", nodes - new),
             (_, nodes) => counted(nodes as u64, "item"),

@@ -101,7 +101,10 @@ fn summary(entry: &Entry, counter: &dyn TokenCounter) -> Outcome<Summary> {
                 said = format!("\"{preview}\"");
             }
             Item::Extension(extension) if entry.nodes.len() == 1 => {
-                said = one_line(&extension.kind)
+                said = match extension.kind.as_str() {
+                    "ctx:state" => "(state changed)".to_owned(),
+                    kind => one_line(kind),
+                }
             }
             _ => {}
         }

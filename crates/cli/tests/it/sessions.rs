@@ -121,6 +121,19 @@ fn a_file_that_grew_or_went_another_way() {
 }
 
 #[test]
+fn instructions_alone_are_kept() {
+    let place = Place::new();
+    let text = r#"[{"role":"system","content":"Be brief."}]"#;
+    place.write("system.json", text);
+    let line = "import system.json --conversation s";
+    assert!(place.ok(line).contains("instructions only"));
+    assert_eq!(parsed(&place.ok("export s")), parsed(text));
+    assert!(place.ok("log s").contains("(state changed)"));
+    let refused = place.run("compile s --to anthropic");
+    assert_eq!(refused.code, 5, "{}", refused.err);
+}
+
+#[test]
 fn a_rollout_is_drawn_with_its_reasoning() {
     let place = Place::new();
     let line = |kind: &str, payload: Value| {
