@@ -1,13 +1,11 @@
 //! A database of the first format is brought to this one, whenever the process dies over it.
 
-use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use contexture_ir::Owner;
 use contexture_store::{
     At, ListConversations, ListEntries, MetadataFilter, NodeKind, NodeQuery, ReadRequest,
-    StateRequest, graph,
 };
 use contexture_store_testkit::Chat;
 use contexture_store_testkit::chat::{item, node, on};
@@ -41,24 +39,6 @@ fn chat(path: &Path, owner: &str) -> Chat {
         owner: Owner::new(owner).unwrap(),
         id: "chat".parse().unwrap(),
     }
-}
-
-/// Everything that can be seen of an owner, as text.
-async fn seen(chat: &Chat) -> String {
-    let (store, owner, id) = (&*chat.store, &chat.owner, &chat.id);
-    let mut text = String::new();
-    let mut show = |shown: &dyn std::fmt::Debug| writeln!(text, "{shown:?}").unwrap();
-    show(&store.conversation(owner, id).await.unwrap());
-    let tree = graph(store, owner, id).await.unwrap();
-    show(&tree.refs);
-    for one in &tree.nodes {
-        show(&store.nodes(owner, id, NodeQuery::Id(one.id)).await.unwrap());
-        let request = StateRequest::all(At::Node(one.id));
-        show(&store.state(owner, id, request).await.unwrap());
-    }
-    show(&store.events(owner, id, 0, usize::MAX).await.unwrap());
-    show(&store.entries(owner, ListEntries::default()).await.unwrap());
-    text
 }
 
 #[tokio::test]
@@ -140,7 +120,8 @@ async fn a_migration_killed_at_any_statement_is_resumed() {
     let clean = format_1(directory.path());
     let mut wanted = Vec::new();
     for owner in ["ada", "bob"] {
-        wanted.push(seen(&chat(&clean, owner)).await);
+        let chat = chat(&clean, owner);
+        wanted.push((chat.seen().await, chat.events().await));
     }
 
     let home = tempfile::tempdir().unwrap();
@@ -159,7 +140,8 @@ async fn a_migration_killed_at_any_statement_is_resumed() {
     for (_, copied) in &killed {
         assert_eq!(format_of(copied), 1, "a step is seen before it is whole");
         for (owner, wanted) in ["ada", "bob"].into_iter().zip(&wanted) {
-            assert_eq!(seen(&chat(copied, owner)).await, *wanted);
+            let chat = chat(copied, owner);
+            assert_eq!((chat.seen().await, chat.events().await), *wanted);
         }
         assert_eq!(format_of(copied), FORMAT);
     }

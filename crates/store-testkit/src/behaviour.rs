@@ -13,6 +13,10 @@ pub enum Level {
     Base,
     /// What no owner learns of another.
     Ownership,
+    /// What repeating does where a call failed, or where nobody knows.
+    Faults,
+    /// What hostile or absurd input does: nothing but an error.
+    Abuse,
 }
 
 /// A behaviour in progress.

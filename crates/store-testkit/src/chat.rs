@@ -4,8 +4,9 @@ use std::sync::Arc;
 
 use contexture_ir::{BranchName, ConversationId, Item, Message, NodeId, Owner, Role};
 use contexture_store::{
-    Activation, AppendAt, AppendRequest, Appended, At, Branch, BranchLabel, Error, NewBranch,
-    NewConversation, NewItem, Node, ReadRequest, RefChange, RefChanged, StateRequest, Store,
+    Activation, AppendAt, AppendRequest, Appended, At, Branch, BranchLabel, Error, EventKind,
+    KeyScope, ListEntries, NewBranch, NewConversation, NewItem, Node, NodeQuery, ReadRequest,
+    RefChange, RefChanged, StateRequest, Store, graph,
 };
 
 /// A conversation under test: the store, its owner and id, and short words for what tests do.
@@ -197,5 +198,36 @@ impl Chat {
             (key.to_string(), entry.version, text)
         })
         .collect()
+    }
+
+    /// What happened, in order.
+    pub async fn events(&self) -> Vec<EventKind> {
+        let events = self.store.events(&self.owner, &self.id, 0, usize::MAX);
+        let events = events.await.unwrap();
+        for (seq, event) in (1..).zip(&events) {
+            assert_eq!(event.seq, seq);
+        }
+        events.into_iter().map(|event| event.kind).collect()
+    }
+
+    /// Everything but the events that can be seen of the conversation, as text: two conversations
+    /// that look alike to every reader give the same.
+    pub async fn seen(&self) -> String {
+        let (store, owner, id) = (&*self.store, &self.owner, &self.id);
+        let mut text = String::new();
+        let mut show = |shown: &dyn std::fmt::Debug| {
+            text.push_str(&format!("{shown:?}\n"));
+        };
+        show(&store.conversation(owner, id).await.unwrap());
+        let tree = graph(store, owner, id).await.unwrap();
+        show(&tree.refs);
+        for one in &tree.nodes {
+            show(&store.nodes(owner, id, NodeQuery::Id(one.id)).await.unwrap());
+            let request = StateRequest::all(At::Node(one.id));
+            show(&store.state(owner, id, request).await.unwrap());
+        }
+        let list = ListEntries::of(KeyScope::Conversation(id.clone()), "");
+        show(&store.entries(owner, list).await.unwrap());
+        text
     }
 }

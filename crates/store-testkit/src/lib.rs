@@ -15,10 +15,14 @@
 mod behaviour;
 mod behaviours;
 pub mod chat;
+mod faulty;
+mod method;
 pub mod model;
 mod run;
 
 pub use behaviour::{Behaviour, Level, Running};
 pub use behaviours::behaviours;
 pub use chat::Chat;
+pub use faulty::{Chances, Fault, Faulty};
+pub use method::Method;
 pub use run::run_all;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use contexture_ir::CheckpointName;
 use contexture_store::{
-    Activation, At, BranchLabel, Error, ReadRequest, RefChange, RefChanged, Store, Thing,
+    Activation, At, BranchLabel, Error, EventKind, ReadRequest, RefChange, RefChanged, Store, Thing,
 };
 
 use crate::chat::{Chat, branch, new_branch, node, on};
@@ -258,4 +258,47 @@ pub(super) async fn checkpoints_are_set_moved_and_deleted(store: Tested) {
             ..
         }
     ));
+}
+
+pub(super) async fn a_renamed_branch_is_the_same_branch(store: Tested) {
+    let chat = Chat::start(store).await;
+    chat.say("main", &["a", "b"]).await;
+    chat.change(RefChange::Claim(branch("main"))).await.unwrap();
+    let side = chat.rewind("main", "a", Activation::Keep).await;
+    let rename = |from: &str, to: &str| RefChange::RenameBranch {
+        from: branch(from),
+        to: branch(to),
+    };
+    let before = chat.branch("main").await;
+    let changed = chat.change(rename("main", "trunk")).await.unwrap();
+    let mut expected = before;
+    expected.name = branch("trunk");
+    assert_eq!(changed, RefChanged::Branch(expected));
+    assert_eq!(chat.branches().await, ["trunk", &*side]);
+    chat.say("trunk", &["c"]).await;
+    chat.expect("trunk", &["a", "b", "c"]).await;
+    let record = chat.store.conversation(&chat.owner, &chat.id).await;
+    assert_eq!(record.unwrap().active, branch("trunk"));
+    let told = EventKind::BranchRenamed {
+        from: branch("main"),
+        to: branch("trunk"),
+    };
+    assert!(chat.events().await.contains(&told));
+
+    let seen = chat.seen().await;
+    for (from, to, kind) in [
+        ("main", "other", "not_found"),
+        ("never", "trunk", "not_found"),
+        ("trunk", &*side, "already_exists"),
+        ("trunk", "trunk", "already_exists"),
+    ] {
+        let refused = chat.change(rename(from, to)).await.unwrap_err();
+        assert_eq!(refused.kind(), kind, "{from} to {to}");
+    }
+    assert_eq!(chat.seen().await, seen);
+    // The old name is free.
+    let label = BranchLabel::Named(branch("main"));
+    let new = new_branch(Some("a"), label, Activation::Keep);
+    chat.change(RefChange::CreateBranch(new)).await.unwrap();
+    chat.change(rename("main", "main-v2x")).await.unwrap();
 }

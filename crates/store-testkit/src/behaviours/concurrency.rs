@@ -7,10 +7,11 @@ use std::sync::Arc;
 use std::task::{Context, Waker};
 
 use contexture_store::{
-    Activation, AppendRequest, Error, ReadRequest, StateChange, StateKey, StatePatch, Store,
+    Activation, AppendAt, AppendRequest, Error, OnMoved, ReadRequest, RefChange, StateChange,
+    StateKey, StatePatch, Store,
 };
 
-use crate::chat::{Chat, NOW, item, node, on};
+use crate::chat::{Chat, NOW, branch, item, node, on};
 
 type Tested = Arc<dyn Store>;
 
@@ -188,4 +189,135 @@ pub(super) async fn a_late_append_to_a_deleted_conversation(store: Tested) {
         );
     }
     super::owners::everything_is_not_found(&chat).await;
+}
+
+/// Three turns begin and end in every order in which that can happen. A reply goes to the head that
+/// its turn began with, or beside it: whatever was acknowledged stays on some branch.
+pub(super) async fn overlapping_turns_lose_nothing(store: Tested) {
+    for (n, order) in orders().into_iter().enumerate() {
+        let chat = Chat::start_as(Arc::clone(&store), "ada", &format!("{n}")).await;
+        let mut begun = [const { None }; 3];
+        let mut acknowledged = Vec::new();
+        for turn in order {
+            let done = match begun[turn].take() {
+                None => {
+                    let done = chat.say("main", &[&format!("ask {turn}")]).await;
+                    begun[turn] = done.head;
+                    done
+                }
+                head => {
+                    let at = AppendAt::Head {
+                        branch: branch("main"),
+                        head,
+                    };
+                    let reply = vec![item(&format!("answer {turn}"))];
+                    let mut request = AppendRequest::new(at, reply, NOW);
+                    request.on_moved = OnMoved::Sibling;
+                    chat.append(request).await.unwrap()
+                }
+            };
+            acknowledged.extend(done.nodes);
+        }
+        let mut reachable = BTreeSet::new();
+        for name in chat.branches().await {
+            let path = chat.path(on(&name)).await;
+            reachable.extend(path.iter().map(|node| node.id));
+            // A reply stands directly after the question that it answers.
+            for turn in 0..3 {
+                let at = path
+                    .iter()
+                    .find(|one| one.id == node(&format!("answer {turn}")));
+                if let Some(answer) = at {
+                    assert_eq!(answer.parent, Some(node(&format!("ask {turn}"))));
+                }
+            }
+        }
+        assert_eq!(reachable.len(), 6, "{order:?}");
+        assert!(acknowledged.iter().all(|id| reachable.contains(id)));
+    }
+}
+
+/// The orders of two events each of three turns.
+fn orders() -> Vec<[usize; 6]> {
+    let all = (0..729_usize).map(|n| {
+        let mut rest = n;
+        [(); 6].map(|()| {
+            let digit = rest % 3;
+            rest /= 3;
+            digit
+        })
+    });
+    all.filter(|order| (0..3).all(|turn| order.iter().filter(|n| **n == turn).count() == 2))
+        .collect()
+}
+
+pub(super) async fn ten_thousand_appends_of_a_thousand_tasks(store: Tested) {
+    let chat = Chat::start(store).await;
+    let depths = together(1000, |task| {
+        let chat = chat.clone();
+        async move {
+            let mut depths = Vec::new();
+            for n in 0..10 {
+                let items = vec![item(&format!("{task} {n}"))];
+                depths.push(chat.tip("main", items).await.unwrap().depth);
+            }
+            assert!(depths.is_sorted(), "{depths:?}");
+            depths
+        }
+    })
+    .await;
+    let mut all: Vec<u64> = depths.concat();
+    all.sort_unstable();
+    assert_eq!(all, Vec::from_iter(1..=10_000));
+    let path = chat.path(on("main")).await;
+    for (task, depths) in depths.iter().enumerate() {
+        for (n, depth) in depths.iter().enumerate() {
+            let at = usize::try_from(*depth).unwrap() - 1;
+            assert_eq!(path[at].id, node(&format!("{task} {n}")));
+        }
+    }
+}
+
+/// Deleting while everything else goes on: late writers learn it, and nothing comes back.
+pub(super) async fn a_deletion_among_writers_and_readers(store: Tested) {
+    let chat = Chat::start(store).await;
+    let words: Vec<String> = (0..300).map(|n| n.to_string()).collect();
+    let words: Vec<&str> = words.iter().map(String::as_str).collect();
+    chat.say("main", &words).await;
+    let results = together(32, |n| {
+        let chat = chat.clone();
+        async move {
+            if n == 16 {
+                return chat.store.delete_conversation(&chat.owner, &chat.id).await;
+            }
+            match n % 4 {
+                0 => chat
+                    .tip("main", vec![item(&format!("new {n}"))])
+                    .await
+                    .map(drop),
+                1 => chat.read(ReadRequest::whole(on("main"))).await.map(drop),
+                2 => chat
+                    .change(RefChange::Claim(branch("main")))
+                    .await
+                    .map(drop),
+                _ => {
+                    let bytes = Arc::from(n.to_string().into_bytes());
+                    let put = chat.store.put_blob(&chat.owner, &chat.id, bytes);
+                    put.await.map(drop)
+                }
+            }
+        }
+    })
+    .await;
+    for result in results {
+        assert!(
+            matches!(result, Ok(()) | Err(Error::NotFound { .. })),
+            "{result:?}"
+        );
+    }
+    super::owners::everything_is_not_found(&chat).await;
+    let entries = chat.store.entries(&chat.owner, Default::default()).await;
+    assert!(entries.unwrap().entries.is_empty());
+    let again = Chat::start_as(Arc::clone(&chat.store), "ada", "chat").await;
+    again.expect("main", &[]).await;
 }

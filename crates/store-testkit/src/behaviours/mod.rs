@@ -1,15 +1,20 @@
 //! The table.
 
+mod abuse;
 mod appending;
 mod beside;
 mod branching;
 mod bytes;
 mod concurrency;
 mod conversations;
+mod erasing;
+mod faults;
 mod fences;
+mod filtering;
 mod limits;
 mod owners;
 mod reading;
+mod redacting;
 mod replaying;
 mod states;
 
@@ -85,6 +90,7 @@ static TABLE: &[Behaviour] = table! {
         asides_count_on
         rewinds_in_a_row_nest
         names_never_outgrow_their_rule
+        a_renamed_branch_is_the_same_branch
         both_sides_of_a_fork_grow
         a_fork_at_a_fork
         alternating_growth_reads_back
@@ -101,14 +107,17 @@ static TABLE: &[Behaviour] = table! {
         counters_count_messages_and_turns
         hidden_nodes_are_not_counted
         compactions_are_remembered
+        since_the_newest_compaction
+        nodes_by_source_and_kind
+        two_paths_are_compared
         paths_part_where_they_forked
         the_graph_has_each_node_once;
-    Base bytes:
+    Abuse bytes:
         are_kept_as_they_are
         hostile_text_changes_nothing
         large_items
         large_blobs_and_values;
-    Base limits:
+    Abuse limits:
         every_limit_has_a_name;
     Base states:
         rewind_with_the_head
@@ -132,8 +141,37 @@ static TABLE: &[Behaviour] = table! {
         rewinds_all_get_names
         a_dropped_append_is_whole_or_nothing
         readers_see_prefixes
-        a_late_append_to_a_deleted_conversation;
+        a_late_append_to_a_deleted_conversation
+        a_deletion_among_writers_and_readers
+        overlapping_turns_lose_nothing
+        ten_thousand_appends_of_a_thousand_tasks;
+    Base filtering:
+        titles_contain_a_text
+        times_bound_the_list
+        metadata_satisfies_a_filter
+        filters_follow_changes;
+    Base redacting:
+        a_tombstone_keeps_shape_and_place
+        twice_is_once
+        an_unknown_node_changes_nothing
+        a_late_repetition_is_told
+        state_and_blobs_go_with_it
+        provenance_is_followed;
+    Base erasing:
+        a_resource_goes_and_the_rest_stays
+        an_owner_goes_whole
+        it_goes_on_where_it_was_dropped
+        values_are_listed_across_scopes_in_pages;
     Ownership owners:
         nobody_learns_of_a_strangers_conversation
         equal_bytes_of_two_owners_have_other_ids;
+    Faults faults:
+        repeating_any_failed_write_converges
+        what_is_acknowledged_is_there_once;
+    Abuse abuse:
+        numbers_at_their_ends
+        references_out_of_the_conversation
+        names_that_look_like_something_else
+        nested_rewinds
+        ten_thousand_items_at_once;
 };

@@ -4,121 +4,191 @@ use std::sync::Arc;
 
 use contexture_ir::{BranchName, CheckpointName, MessageId, Owner};
 use contexture_store::{
-    Activation, At, BlobId, BranchLabel, ConversationUpdate, Error, Expected, KeyScope,
-    ListConversations, ListEntries, MetadataChange, NewBranch, NodeQuery, OnMoved, PutEntry,
-    ReadRequest, RefChange, StateRequest, Store, Thing, TitleChange,
+    Activation, AppendAt, AppendRequest, At, BlobId, BranchLabel, ConversationUpdate, EraseScope,
+    Erased, Error, Expected, KeyScope, ListConversations, ListEntries, MetadataChange, NewBranch,
+    NodeKind, NodeQuery, OnMoved, PutEntry, ReadRequest, RedactRequest, RefChange, SearchRequest,
+    SearchScope, StateRequest, Store, Thing, TitleChange, erase_all,
 };
-use contexture_store::{AppendAt, AppendRequest};
 
 use crate::chat::{Chat, NOW, branch, item, new_branch, node, on};
+use crate::method::Method;
 
 type Tested = Arc<dyn Store>;
 
-/// Every method, with ids and names that exist in a conversation made by [`fill`], must say that
-/// there is no such conversation. A new method of the trait belongs here.
-pub(super) async fn everything_is_not_found(chat: &Chat) {
-    let mut errors: Vec<(&str, Option<Error>)> = Vec::new();
+/// Calls of one method, with ids and names that exist in a conversation made by [`fill`].
+async fn calls(method: Method, chat: &Chat) -> Vec<Option<Error>> {
     let (store, owner, id) = (&chat.store, &chat.owner, &chat.id);
+    let mut errors = Vec::new();
     macro_rules! refused {
-        ($name:literal, $call:expr) => {
-            errors.push(($name, $call.await.err()))
+        ($call:expr) => {
+            errors.push($call.await.err())
         };
     }
-    refused!("conversation", store.conversation(owner, id));
-    let update = ConversationUpdate {
-        title: TitleChange::Set(Some("mine".to_owned())),
-        metadata: MetadataChange::Keep,
-        expect_version: Some(1),
-        at_ms: NOW,
-    };
-    refused!("update", store.update_conversation(owner, id, update));
-    refused!("delete", store.delete_conversation(owner, id));
-    let new = new_branch(
-        Some("a"),
-        BranchLabel::After(branch("main")),
-        Activation::Activate,
-    );
-    for (at, on_moved) in [
+    let scope = KeyScope::Conversation(id.clone());
+    match method {
+        // These name no conversation: see `nobody_learns_of_a_strangers_conversation`.
+        Method::CreateConversation | Method::Conversations | Method::Erase => {}
+        Method::Conversation => refused!(store.conversation(owner, id)),
+        Method::UpdateConversation => {
+            let update = ConversationUpdate {
+                title: TitleChange::Set(Some("mine".to_owned())),
+                metadata: MetadataChange::Keep,
+                expect_version: Some(1),
+                at_ms: NOW,
+            };
+            refused!(store.update_conversation(owner, id, update));
+        }
+        Method::DeleteConversation => refused!(store.delete_conversation(owner, id)),
+        Method::Append => {
+            for request in appends() {
+                refused!(store.append(owner, id, request));
+            }
+        }
+        Method::Read => {
+            for at in ends() {
+                refused!(store.read(owner, id, ReadRequest::whole(at)));
+            }
+        }
+        Method::State => {
+            for at in ends() {
+                refused!(store.state(owner, id, StateRequest::all(at)));
+            }
+        }
+        Method::Nodes => {
+            for query in [
+                NodeQuery::Id(node("a")),
+                NodeQuery::Prefix(node("a").to_string()),
+                NodeQuery::Message(MessageId::new(node("a").to_string()).unwrap()),
+                NodeQuery::CopiesOf(node("a")),
+                NodeQuery::Kind(NodeKind::User),
+            ] {
+                refused!(store.nodes(owner, id, query));
+            }
+        }
+        Method::Refs => refused!(store.refs(owner, id)),
+        Method::ChangeRef => {
+            for change in changes() {
+                refused!(store.change_ref(owner, id, change, NOW));
+            }
+        }
+        Method::PutBlob => refused!(store.put_blob(owner, id, Arc::from(*b"blob"))),
+        Method::Blob => refused!(store.blob(owner, id, BlobId::of(owner, b"blob"))),
+        Method::Redact => {
+            let request = RedactRequest {
+                nodes: vec![node("a")],
+                blobs: vec![BlobId::of(owner, b"blob")],
+                ..RedactRequest::default()
+            };
+            refused!(store.redact(owner, id, request));
+            refused!(store.redact(owner, id, RedactRequest::default()));
+        }
+        Method::Events => refused!(store.events(owner, id, 0, 10)),
+        Method::Entry => refused!(store.entry(owner, &scope, "k")),
+        Method::Entries => refused!(store.entries(owner, ListEntries::of(scope, ""))),
+        Method::PutEntry => {
+            let put = PutEntry {
+                key: "k".to_owned(),
+                value: None,
+                expect: Expected::Any,
+                at_ms: NOW,
+            };
+            refused!(store.put_entry(owner, &scope, put));
+        }
+        Method::Find => {
+            if let Some(search) = store.search() {
+                let conversation = id.clone();
+                let mut scopes = vec![SearchScope::Conversation(conversation.clone())];
+                scopes.extend(ends().map(|at| SearchScope::Path {
+                    conversation: conversation.clone(),
+                    at,
+                }));
+                for scope in scopes {
+                    refused!(search.find(owner, SearchRequest::new("a", scope)));
+                }
+            }
+        }
+    }
+    errors
+}
+
+/// Every method that names a conversation must say that there is no such conversation, in the same
+/// words.
+pub(super) async fn everything_is_not_found(chat: &Chat) {
+    for method in Method::ALL {
+        let name = method.name();
+        let errors = calls(method, chat).await;
+        let exempt = match method {
+            Method::CreateConversation | Method::Conversations | Method::Erase => true,
+            Method::Find => chat.store.search().is_none(),
+            _ => false,
+        };
+        assert!(exempt || !errors.is_empty(), "{name} is not tried");
+        for error in errors {
+            let error = error.unwrap_or_else(|| panic!("{name} answered"));
+            assert!(
+                matches!(
+                    error,
+                    Error::NotFound {
+                        what: Thing::Conversation,
+                        ..
+                    }
+                ),
+                "{name}: {error}"
+            );
+            assert_eq!(
+                error.to_string(),
+                format!("conversation {:?} not found", chat.id.as_str())
+            );
+        }
+    }
+}
+
+/// Ends of paths, there and not there.
+fn ends() -> [At; 4] {
+    [
+        on("main"),
+        on("never"),
+        At::Node(node("a")),
+        At::Checkpoint(CheckpointName::new("here").unwrap()),
+    ]
+}
+
+/// Appends everywhere, of a new item and of one that the owner has.
+fn appends() -> Vec<AppendRequest> {
+    let places = [
         (Chat::at_tip("main"), OnMoved::Refuse),
         (Chat::at_tip("never"), OnMoved::Refuse),
         (Chat::at_head("main", Some("b")), OnMoved::Refuse),
         (Chat::at_head("main", Some("a")), OnMoved::Sibling),
-        (AppendAt::New(new.clone()), OnMoved::Refuse),
-    ] {
-        // A new item, and one that the owner has.
-        for word in ["intruder", "b"] {
-            let request = AppendRequest {
-                on_moved,
-                ..AppendRequest::new(at.clone(), vec![item(word)], NOW)
-            };
-            refused!("append", store.append(owner, id, request));
-        }
-    }
-    let checkpoint = CheckpointName::new("here").unwrap();
-    for at in [
-        on("main"),
-        on("never"),
-        At::Node(node("a")),
-        At::Checkpoint(checkpoint.clone()),
-    ] {
-        refused!(
-            "read",
-            store.read(owner, id, ReadRequest::whole(at.clone()))
-        );
-        refused!("state", store.state(owner, id, StateRequest::all(at)));
-    }
-    for query in [
-        NodeQuery::Id(node("a")),
-        NodeQuery::Prefix(node("a").to_string()),
-        NodeQuery::Message(MessageId::new(node("a").to_string()).unwrap()),
-    ] {
-        refused!("nodes", store.nodes(owner, id, query));
-    }
-    refused!("refs", store.refs(owner, id));
-    for change in changes(new, checkpoint) {
-        refused!("change_ref", store.change_ref(owner, id, change, NOW));
-    }
-    refused!("put_blob", store.put_blob(owner, id, Arc::from(*b"blob")));
-    let blob = BlobId::of(owner, b"blob");
-    refused!("blob", store.blob(owner, id, blob));
-    refused!("events", store.events(owner, id, 0, 10));
-    let scope = KeyScope::Conversation(id.clone());
-    refused!("entry", store.entry(owner, &scope, "k"));
-    refused!(
-        "entries",
-        store.entries(owner, ListEntries::of(scope.clone(), ""))
-    );
-    let put = PutEntry {
-        key: "k".to_owned(),
-        value: None,
-        expect: Expected::Any,
-        at_ms: NOW,
-    };
-    refused!("put_entry", store.put_entry(owner, &scope, put));
-    for (name, error) in errors {
-        let error = error.unwrap_or_else(|| panic!("{name} answered"));
-        assert!(
-            matches!(
-                error,
-                Error::NotFound {
-                    what: Thing::Conversation,
-                    ..
-                }
-            ),
-            "{name}: {error}"
-        );
-        assert_eq!(
-            error.to_string(),
-            format!("conversation {:?} not found", id.as_str())
-        );
-    }
+        (AppendAt::New(a_branch()), OnMoved::Refuse),
+    ];
+    let requests = places.into_iter().flat_map(|(at, on_moved)| {
+        ["intruder", "b"].map(|word| AppendRequest {
+            on_moved,
+            ..AppendRequest::new(at.clone(), vec![item(word)], NOW)
+        })
+    });
+    requests.collect()
+}
+
+fn a_branch() -> NewBranch {
+    new_branch(
+        Some("a"),
+        BranchLabel::After(branch("main")),
+        Activation::Activate,
+    )
 }
 
 /// One change of each kind.
-fn changes(new: NewBranch, checkpoint: CheckpointName) -> [RefChange; 6] {
+fn changes() -> [RefChange; 7] {
+    let checkpoint = CheckpointName::new("here").unwrap();
     [
-        RefChange::CreateBranch(new),
+        RefChange::CreateBranch(a_branch()),
         RefChange::Activate(BranchName::main()),
+        RefChange::RenameBranch {
+            from: BranchName::main(),
+            to: branch("mine"),
+        },
         RefChange::DeleteBranch(BranchName::main()),
         RefChange::Claim(BranchName::main()),
         RefChange::SetCheckpoint {
@@ -129,7 +199,7 @@ fn changes(new: NewBranch, checkpoint: CheckpointName) -> [RefChange; 6] {
     ]
 }
 
-/// A conversation in which everything that [`everything_is_not_found`] asks for exists.
+/// A conversation in which everything that [`calls`] asks for exists.
 async fn fill(chat: &Chat) {
     chat.say("main", &["a", "b"]).await;
     let name = CheckpointName::new("here").unwrap();
@@ -148,11 +218,16 @@ async fn fill(chat: &Chat) {
         expect: Expected::Absent,
         at_ms: NOW,
     };
-    let scope = KeyScope::Conversation(chat.id.clone());
-    chat.store
-        .put_entry(&chat.owner, &scope, put)
-        .await
-        .unwrap();
+    for scope in [
+        KeyScope::Conversation(chat.id.clone()),
+        KeyScope::Resource("r".to_owned()),
+    ] {
+        let put = put.clone();
+        chat.store
+            .put_entry(&chat.owner, &scope, put)
+            .await
+            .unwrap();
+    }
 }
 
 pub(super) async fn nobody_learns_of_a_strangers_conversation(store: Tested) {
@@ -180,6 +255,24 @@ pub(super) async fn nobody_learns_of_a_strangers_conversation(store: Tested) {
             .await
             .unwrap();
         assert!(list.conversations.is_empty(), "{name}");
+        let entries = stranger
+            .store
+            .entries(&stranger.owner, ListEntries::default());
+        assert!(entries.await.unwrap().entries.is_empty(), "{name}");
+        for scope in [
+            EraseScope::Owner,
+            EraseScope::Resource("r".to_owned()),
+            EraseScope::Resource(String::new()),
+        ] {
+            let erased = erase_all(&*stranger.store, &stranger.owner, &scope).await;
+            assert_eq!(erased.unwrap(), Erased::default(), "{name}");
+        }
+        if let Some(search) = stranger.store.search() {
+            for scope in [SearchScope::Owner, SearchScope::Resource("r".to_owned())] {
+                let found = search.find(&stranger.owner, SearchRequest::new("a", scope));
+                assert!(found.await.unwrap().hits.is_empty(), "{name}");
+            }
+        }
     }
     let absent = Chat {
         id: contexture_ir::ConversationId::new("never").unwrap(),
@@ -190,6 +283,12 @@ pub(super) async fn nobody_learns_of_a_strangers_conversation(store: Tested) {
     assert_eq!(ada.branches().await, ["main"]);
     let record = ada.store.conversation(&ada.owner, &ada.id).await.unwrap();
     assert_eq!((record.title, record.version), (None, 1));
+    let entries = ada.store.entries(&ada.owner, ListEntries::default()).await;
+    assert_eq!(entries.unwrap().entries.len(), 2);
+    // What a stranger makes under the same id is another conversation.
+    let bob = Chat::start_as(Arc::clone(&ada.store), "bob", "chat").await;
+    bob.say("main", &["a"]).await;
+    ada.expect("main", &["a", "b"]).await;
 }
 
 pub(super) async fn equal_bytes_of_two_owners_have_other_ids(store: Tested) {

@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
-use contexture_ir::{Audience, MessageId, NodeId, Role};
+use contexture_ir::{Audience, Compaction, Item, MessageId, NodeId, Role};
 use contexture_store::{
-    Activation, At, Error, NewItem, NodeKind, NodeQuery, ReadRequest, Span, Store, Thing,
-    divergence, graph,
+    Activation, At, BranchLabel, Error, NewItem, NodeKind, NodeQuery, ReadRequest, RefChange, Span,
+    Store, Thing, diff, divergence, graph,
 };
 
-use crate::chat::{Chat, item, node, on, said};
+use crate::chat::{Chat, NOW, branch, item, new_branch, node, on, said};
 
 type Tested = Arc<dyn Store>;
 
@@ -282,4 +282,101 @@ pub(super) async fn the_graph_has_each_node_once(store: Tested) {
         assert!(node.parent.is_none_or(|parent| seen.contains(&parent)));
         assert!(seen.insert(node.id));
     }
+}
+
+pub(super) async fn since_the_newest_compaction(store: Tested) {
+    let chat = Chat::start(store).await;
+    let since = async |at: At, limit| {
+        let request = ReadRequest {
+            at,
+            span: Span::SinceCompaction,
+            limit,
+        };
+        let page = chat.read(request).await.unwrap();
+        let depths: Vec<u64> = page.nodes.iter().map(|node| node.depth).collect();
+        (depths, page.next)
+    };
+    assert_eq!(since(on("main"), None).await, (vec![], None));
+    chat.say("main", &["a", "b"]).await;
+    assert_eq!(since(on("main"), None).await, (vec![1, 2], None));
+    let compaction = Item::Compaction(Compaction::default());
+    let compaction = NewItem::new(node("sum"), &compaction, compaction.to_json(), NOW);
+    chat.tip("main", vec![compaction, item("c"), item("d")])
+        .await
+        .unwrap();
+    assert_eq!(since(on("main"), None).await, (vec![3, 4, 5], None));
+    assert_eq!(since(on("main"), Some(2)).await, (vec![3, 4], Some(5)));
+    assert_eq!(since(At::Node(node("sum")), None).await, (vec![3], None));
+    // A path that leaves before the compaction does not know it.
+    assert_eq!(since(At::Node(node("b")), None).await, (vec![1, 2], None));
+}
+
+pub(super) async fn nodes_by_source_and_kind(store: Tested) {
+    let chat = Chat::start(store).await;
+    let copy = |word: &str, source: &str| NewItem {
+        copied_from: Some(node(source)),
+        ..item(word)
+    };
+    chat.say("main", &["a", "b"]).await;
+    let side = chat.rewind("main", "a", Activation::Keep).await;
+    chat.tip(&side, vec![item("x"), copy("c2", "b")])
+        .await
+        .unwrap();
+    chat.tip("main", vec![copy("c1", "b"), said(Role::Assistant, "r")])
+        .await
+        .unwrap();
+    chat.change(RefChange::DeleteBranch(branch(&side)))
+        .await
+        .unwrap();
+    let found = async |query| -> Vec<_> {
+        let nodes = chat.store.nodes(&chat.owner, &chat.id, query).await;
+        nodes
+            .unwrap()
+            .iter()
+            .map(|node| (node.depth, node.id))
+            .collect()
+    };
+    let mut copies = vec![(3, node("c1")), (3, node("c2"))];
+    copies.sort_unstable();
+    assert_eq!(found(NodeQuery::CopiesOf(node("b"))).await, copies);
+    assert_eq!(found(NodeQuery::CopiesOf(node("a"))).await, []);
+    let replies = found(NodeQuery::Kind(NodeKind::Assistant)).await;
+    assert_eq!(replies, [(4, node("r"))]);
+    assert_eq!(found(NodeQuery::Kind(NodeKind::Compaction)).await, []);
+    let never = NodeQuery::CopiesOf(node("never"));
+    let never = chat.store.nodes(&chat.owner, &chat.id, never).await;
+    assert_eq!(never.unwrap_err().kind(), "not_found");
+}
+
+pub(super) async fn two_paths_are_compared(store: Tested) {
+    let chat = Chat::start(store).await;
+    chat.say("main", &["a", "b", "c", "d"]).await;
+    let side = chat.rewind("main", "b", Activation::Keep).await;
+    chat.say(&side, &["x", "y", "z"]).await;
+    let compare = async |left: At, right: At, limit| {
+        let found = diff(&*chat.store, &chat.owner, &chat.id, left, right, limit).await;
+        let found = found.unwrap();
+        let ids = |page: &contexture_store::Page| -> Vec<_> {
+            page.nodes.iter().map(|node| node.id).collect()
+        };
+        let sides = (ids(&found.left), ids(&found.right));
+        (found.divergence.ancestor, sides, found.right.next)
+    };
+    let words = |words: &[&str]| -> Vec<_> { words.iter().map(|word| node(word)).collect() };
+    let (ancestor, sides, next) = compare(on("main"), on(&side), 10).await;
+    assert_eq!(ancestor, Some(node("b")));
+    assert_eq!(sides, (words(&["c", "d"]), words(&["x", "y", "z"])));
+    assert_eq!(next, None);
+    let (_, sides, next) = compare(on("main"), on(&side), 2).await;
+    assert_eq!(sides, (words(&["c", "d"]), words(&["x", "y"])));
+    assert_eq!(next, Some(5));
+    let (ancestor, sides, _) = compare(At::Node(node("b")), on("main"), 10).await;
+    assert_eq!(ancestor, Some(node("b")));
+    assert_eq!(sides, (vec![], words(&["c", "d"])));
+    let label = BranchLabel::Named(branch("empty"));
+    let new = new_branch(None, label, Activation::Keep);
+    chat.change(RefChange::CreateBranch(new)).await.unwrap();
+    let (ancestor, sides, _) = compare(on("empty"), on("main"), 10).await;
+    assert_eq!(ancestor, None);
+    assert_eq!(sides, (vec![], words(&["a", "b", "c", "d"])));
 }

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use contexture_store::{MemoryStore, Store};
+use contexture_store_testkit::Method;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_in_memory_store_shows_every_behaviour() {
@@ -22,4 +23,24 @@ fn the_in_memory_store_follows_the_model() {
         }
         Arc::clone(&stores.1) as Arc<dyn Store>
     });
+}
+
+/// The traits' own source says which methods there are: a new one needs a [`Method`], and with it
+/// a row in the ownership table.
+#[test]
+fn every_method_has_a_row() {
+    let sources = [
+        include_str!("../../../store/src/store.rs"),
+        include_str!("../../../store/src/key_value.rs"),
+        include_str!("../../../store/src/search.rs"),
+    ];
+    let mut declared: Vec<&str> = sources
+        .iter()
+        .flat_map(|source| source.split("async fn ").skip(1))
+        .filter_map(|rest| rest.split(['(', '<']).next())
+        .collect();
+    let mut known: Vec<&str> = Method::ALL.iter().map(|method| method.name()).collect();
+    declared.sort_unstable();
+    known.sort_unstable();
+    assert_eq!(declared, known);
 }

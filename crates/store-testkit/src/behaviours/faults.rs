@@ -1,0 +1,258 @@
+//! Calls that fail before or after they took effect, and are repeated.
+//!
+//! How each write is repeated is part of the contract: appends by their ids, updates and values by
+//! the version they expect, names by finding them taken or gone.
+
+use std::future::Future;
+use std::sync::Arc;
+
+use contexture_ir::{CheckpointName, NodeId, Owner};
+use contexture_store::{
+    Activation, AppendAt, AppendRequest, BranchLabel, ConversationUpdate, EraseScope, Error,
+    EventKind, Expected, KeyScope, ListEntries, NewConversation, OnMoved, PutEntry, RedactRequest,
+    RefChange, StateKey, StatePatch, Store, TitleChange, erase_all,
+};
+
+use crate::chat::{Chat, NOW, branch, item, new_branch, node, on};
+use crate::faulty::{Chances, Fault, Faulty};
+use crate::method::Method;
+
+type Tested = Arc<dyn Store>;
+
+/// Repeats a call while it may be repeated. `done`: what says, after an unknown outcome, that the
+/// call had taken effect.
+async fn until_done<T, F: Future<Output = Result<T, Error>>>(done: &[&str], call: impl Fn() -> F) {
+    let mut unknown = false;
+    for _ in 0..40 {
+        match call().await {
+            Ok(_) => return,
+            Err(error) if error.is_retryable() => unknown |= error.kind() == "outcome_unknown",
+            Err(error) if unknown && done.contains(&error.kind()) => return,
+            Err(error) => panic!("{error}"),
+        }
+    }
+    panic!("repeating it does not help");
+}
+
+async fn put(chat: &Chat, key: &str, value: Option<&str>, expect: Expected) {
+    let put = PutEntry {
+        key: key.to_owned(),
+        value: value.map(|value| Arc::from(value.as_bytes())),
+        expect,
+        at_ms: NOW,
+    };
+    let scope = KeyScope::Conversation(chat.id.clone());
+    until_done(&["version_conflict"], || {
+        chat.store.put_entry(&chat.owner, &scope, put.clone())
+    })
+    .await;
+}
+
+/// Every kind of write to one conversation.
+async fn write_everything(chat: &Chat) {
+    let (store, owner, id) = (&chat.store, &chat.owner, &chat.id);
+    until_done(&["already_exists"], || {
+        store.create_conversation(owner, NewConversation::new(id.clone(), NOW))
+    })
+    .await;
+    let title = ConversationUpdate {
+        title: TitleChange::Set(Some("title".to_owned())),
+        expect_version: Some(1),
+        ..ConversationUpdate::at(NOW)
+    };
+    until_done(&["version_conflict"], || {
+        store.update_conversation(owner, id, title.clone())
+    })
+    .await;
+    let secret = StateKey::new("secret").unwrap();
+    let appends = [
+        AppendRequest {
+            patch: StatePatch::put(secret, 1, *b"value"),
+            blobs: vec![Arc::from(*b"blob")],
+            ..AppendRequest::new(Chat::at_tip("main"), vec![item("a"), item("b")], NOW)
+        },
+        AppendRequest::new(Chat::at_head("main", Some("b")), vec![item("c")], NOW),
+        AppendRequest {
+            on_moved: OnMoved::Sibling,
+            ..AppendRequest::new(Chat::at_head("main", Some("b")), vec![item("d")], NOW)
+        },
+        AppendRequest::new(
+            AppendAt::New(new_branch(
+                Some("a"),
+                BranchLabel::After(branch("main")),
+                Activation::Activate,
+            )),
+            vec![item("e")],
+            NOW,
+        ),
+    ];
+    for request in appends {
+        until_done(&[], || chat.append(request.clone())).await;
+    }
+    until_done(&[], || store.put_blob(owner, id, Arc::from(*b"more"))).await;
+    let checkpoint = |name: &str| CheckpointName::new(name).unwrap();
+    let label = BranchLabel::Named(branch("named"));
+    let changes = [
+        RefChange::CreateBranch(new_branch(Some("b"), label, Activation::Keep)),
+        RefChange::RenameBranch {
+            from: branch("named"),
+            to: branch("renamed"),
+        },
+        RefChange::Activate(branch("renamed")),
+        RefChange::DeleteBranch(branch("main-v2")),
+        RefChange::SetCheckpoint {
+            name: checkpoint("kept"),
+            node: node("c"),
+        },
+        RefChange::SetCheckpoint {
+            name: checkpoint("gone"),
+            node: node("c"),
+        },
+        RefChange::DeleteCheckpoint(checkpoint("gone")),
+    ];
+    for change in changes {
+        until_done(&["already_exists", "not_found"], || {
+            chat.change(change.clone())
+        })
+        .await;
+    }
+    put(chat, "k", Some("one"), Expected::Absent).await;
+    put(chat, "k", Some("two"), Expected::Version(1)).await;
+    put(chat, "l", Some("one"), Expected::Absent).await;
+    put(chat, "l", None, Expected::Version(1)).await;
+    let redact = RedactRequest {
+        nodes: vec![node("b")],
+        values: vec![contexture_ir::ContentHash::of(b"value")],
+        blobs: vec![contexture_store::BlobId::of(owner, b"blob")],
+        at_ms: NOW,
+    };
+    until_done(&[], || store.redact(owner, id, redact.clone())).await;
+}
+
+/// What happened, without what a repetition that changes nothing says again.
+async fn happened(chat: &Chat) -> Vec<EventKind> {
+    let mut events = chat.events().await;
+    events.dedup();
+    events
+}
+
+/// The first call fails, then the second, and so on until nothing fails any more: the outcome is
+/// always the one without faults.
+pub(super) async fn repeating_any_failed_write_converges(store: Tested) {
+    let ada = |store: &Tested| Chat {
+        store: Arc::clone(store),
+        owner: Owner::new("ada").unwrap(),
+        id: "chat".parse().unwrap(),
+    };
+    let counting = Arc::new(Faulty::never(Arc::clone(&store)));
+    let clean = ada(&(Arc::clone(&counting) as Tested));
+    write_everything(&clean).await;
+    let wanted = (clean.seen().await, happened(&clean).await);
+    remove(&clean).await;
+    let tried = counting.calls();
+    for method in Method::ALL {
+        assert!(
+            !method.writes() || tried.contains_key(&method),
+            "{} is not tried",
+            method.name()
+        );
+    }
+    for fault in [Fault::Before, Fault::After, Fault::Delay] {
+        for call in 1.. {
+            let faulty = Arc::new(Faulty::at(Arc::clone(&store), call, fault));
+            let chat = ada(&(Arc::clone(&faulty) as Tested));
+            write_everything(&chat).await;
+            if faulty.faults() == 0 {
+                assert!(call > 15, "only {call} calls");
+                remove(&ada(&store)).await;
+                break;
+            }
+            let sound = ada(&store);
+            let got = (sound.seen().await, happened(&sound).await);
+            assert_eq!(got, wanted, "{fault:?} at call {call}");
+            // What comes now fails at other calls: the plan's call is over.
+            remove(&sound).await;
+        }
+        for call in 1.. {
+            let sound = Chat::start_as(Arc::clone(&store), "ada", "chat").await;
+            sound.say("main", &["a"]).await;
+            put(&sound, "k", Some("v"), Expected::Absent).await;
+            let faulty = Arc::new(Faulty::at(Arc::clone(&store), call, fault));
+            remove(&ada(&(Arc::clone(&faulty) as Tested))).await;
+            super::owners::everything_is_not_found(&sound).await;
+            if faulty.faults() == 0 {
+                assert!(call > 2, "only {call} calls");
+                break;
+            }
+        }
+    }
+}
+
+/// Deletes the conversation, then all the owner has.
+async fn remove(chat: &Chat) {
+    let (store, owner) = (&chat.store, &chat.owner);
+    until_done(&["not_found"], || {
+        store.delete_conversation(owner, &chat.id)
+    })
+    .await;
+    let all = EraseScope::Owner;
+    until_done(&[], || erase_all(&**store, owner, &all)).await;
+    until_done(&[], || async {
+        let left = store.entries(owner, ListEntries::default()).await?;
+        assert!(left.entries.is_empty());
+        Ok(())
+    })
+    .await;
+}
+
+/// Clients that repeat what fails, on a store that fails by chance: what was acknowledged is there
+/// once, at the depth that was acknowledged.
+pub(super) async fn what_is_acknowledged_is_there_once(store: Tested) {
+    for seed in 0..6 {
+        let name = format!("chat-{seed}");
+        let sound = Chat::start_as(Arc::clone(&store), "ada", &name).await;
+        let chances = Chances {
+            before: 150,
+            after: 150,
+            delay: 200,
+        };
+        let faulty: Tested = Arc::new(Faulty::seeded(Arc::clone(&store), seed, chances));
+        let client = |number: usize| {
+            let chat = Chat {
+                store: Arc::clone(&faulty),
+                ..sound.clone()
+            };
+            async move {
+                let mut acknowledged = Vec::new();
+                for n in 0..30 {
+                    acknowledged.push(append_until_done(&chat, &format!("{number} {n}")).await);
+                }
+                acknowledged
+            }
+        };
+        let clients: Vec<_> = (0..5).map(|number| tokio::spawn(client(number))).collect();
+        let mut acknowledged: Vec<(u64, NodeId)> = Vec::new();
+        for client in clients {
+            let of_one = client.await.unwrap();
+            assert!(
+                of_one.is_sorted(),
+                "a client's own appends keep their order"
+            );
+            acknowledged.extend(of_one);
+        }
+        acknowledged.sort_unstable();
+        let path = sound.path(on("main")).await;
+        let stored: Vec<_> = path.iter().map(|node| (node.depth, node.id)).collect();
+        assert_eq!(stored, acknowledged, "seed {seed}");
+    }
+}
+
+async fn append_until_done(chat: &Chat, word: &str) -> (u64, NodeId) {
+    for _ in 0..100 {
+        match chat.tip("main", vec![item(word)]).await {
+            Ok(done) => return (done.depth, node(word)),
+            Err(error) => assert!(error.is_retryable(), "{error}"),
+        }
+    }
+    panic!("{word} is never stored");
+}

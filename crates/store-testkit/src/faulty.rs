@@ -1,0 +1,393 @@
+//! A store that fails on purpose.
+//!
+//! [`Faulty`] stands before any store and lets chosen calls fail before they happen, fail after they
+//! took effect, or take their time. What is built on a store and handles its errors is tested with
+//! it: fail the first call, then the second, and so on until nothing fails any more; or draw the
+//! faults from a seed. The same plan and the same calls give the same faults.
+//!
+//! What is not here: faults inside a backend (a full disk, a torn page); those are its own tests.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use async_trait::async_trait;
+use contexture_ir::{ConversationId, Owner};
+use contexture_store::{
+    AppendRequest, Appended, BlobId, Capabilities, Conversation, ConversationPage,
+    ConversationUpdate, Entry, EntryPage, EraseScope, Erased, Error, Event, KeyScope, KeyValues,
+    Limits, ListConversations, ListEntries, NewConversation, Node, NodeQuery, Page, PutEntry,
+    ReadRequest, RedactRequest, Redacted, RefChange, RefChanged, Refs, Search, SearchPage,
+    SearchRequest, State, StateRequest, Store,
+};
+
+use crate::method::Method;
+
+/// What happens to a call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fault {
+    /// It is refused as [`Error::Busy`]; nothing happened.
+    Before,
+    /// It takes effect, and is then reported as [`Error::OutcomeUnknown`].
+    After,
+    /// Other tasks run first.
+    Delay,
+}
+
+/// How often calls fail, in a thousand.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Chances {
+    /// With [`Fault::Before`].
+    pub before: u16,
+    /// With [`Fault::After`].
+    pub after: u16,
+    /// With [`Fault::Delay`].
+    pub delay: u16,
+}
+
+/// A store that fails on purpose; see the module's documentation.
+///
+/// ```
+/// # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(async {
+/// use std::sync::Arc;
+/// use contexture_ir::{ConversationId, Owner};
+/// use contexture_store::{Error, MemoryStore, NewConversation, Store};
+/// use contexture_store_testkit::{Fault, Faulty};
+///
+/// let store = Faulty::at(Arc::new(MemoryStore::new()), 1, Fault::After);
+/// let new = NewConversation::new(ConversationId::new("chat").unwrap(), 0);
+/// let owner = Owner::local();
+/// let first = store.create_conversation(&owner, new.clone()).await;
+/// assert!(matches!(first, Err(Error::OutcomeUnknown { .. })));
+/// let again = store.create_conversation(&owner, new).await;
+/// assert!(matches!(again, Err(Error::AlreadyExists { .. })), "it had happened");
+/// # });
+/// ```
+#[derive(Debug)]
+pub struct Faulty {
+    inner: Arc<dyn Store>,
+    plan: Plan,
+    log: Mutex<Log>,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Plan {
+    Never,
+    At { call: u64, fault: Fault },
+    Seeded { chances: Chances },
+}
+
+#[derive(Debug, Default)]
+struct Log {
+    random: u64,
+    calls: BTreeMap<Method, u64>,
+    faults: u64,
+}
+
+/// Why a call failed; the source of [`Error::OutcomeUnknown`].
+#[derive(Debug, thiserror::Error)]
+#[error("a fault on purpose, in {0}")]
+struct OnPurpose(&'static str);
+
+impl Faulty {
+    /// A store that never fails, and counts.
+    #[must_use]
+    pub fn never(inner: Arc<dyn Store>) -> Self {
+        Self::planned(inner, Plan::Never, 0)
+    }
+
+    /// A store whose call number `call`, counted from 1, has this fault.
+    #[must_use]
+    pub fn at(inner: Arc<dyn Store>, call: u64, fault: Fault) -> Self {
+        Self::planned(inner, Plan::At { call, fault }, 0)
+    }
+
+    /// A store whose faults are drawn from a seed.
+    #[must_use]
+    pub fn seeded(inner: Arc<dyn Store>, seed: u64, chances: Chances) -> Self {
+        Self::planned(inner, Plan::Seeded { chances }, seed)
+    }
+
+    fn planned(inner: Arc<dyn Store>, plan: Plan, random: u64) -> Self {
+        Self {
+            inner,
+            plan,
+            log: Mutex::new(Log {
+                random,
+                ..Log::default()
+            }),
+        }
+    }
+
+    /// How often each method was called.
+    #[must_use]
+    pub fn calls(&self) -> BTreeMap<Method, u64> {
+        self.log().calls.clone()
+    }
+
+    /// How many faults there were.
+    #[must_use]
+    pub fn faults(&self) -> u64 {
+        self.log().faults
+    }
+
+    fn log(&self) -> std::sync::MutexGuard<'_, Log> {
+        self.log.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn draw(&self, method: Method) -> Option<Fault> {
+        let mut log = self.log();
+        *log.calls.entry(method).or_default() += 1;
+        let fault = match self.plan {
+            Plan::Never => None,
+            Plan::At { call, fault } => (log.calls.values().sum::<u64>() == call).then_some(fault),
+            Plan::Seeded { chances } => {
+                let drawn = log.next() % 1000;
+                let before = u64::from(chances.before);
+                let after = before + u64::from(chances.after);
+                let delay = after + u64::from(chances.delay);
+                match drawn {
+                    n if n < before => Some(Fault::Before),
+                    n if n < after => Some(Fault::After),
+                    n if n < delay => Some(Fault::Delay),
+                    _ => None,
+                }
+            }
+        };
+        log.faults += u64::from(fault.is_some());
+        fault
+    }
+
+    async fn call<T>(
+        &self,
+        method: Method,
+        call: impl Future<Output = Result<T, Error>>,
+    ) -> Result<T, Error> {
+        let on_purpose = OnPurpose(method.name());
+        match self.draw(method) {
+            None => call.await,
+            Some(Fault::Before) => Err(Error::Busy {
+                why: on_purpose.to_string(),
+            }),
+            Some(Fault::After) => {
+                call.await?;
+                Err(Error::OutcomeUnknown {
+                    source: Box::new(on_purpose),
+                })
+            }
+            Some(Fault::Delay) => {
+                for _ in 0..16 {
+                    tokio::task::yield_now().await;
+                }
+                call.await
+            }
+        }
+    }
+}
+
+impl Log {
+    /// SplitMix64, by Steele, Lea and Flood.
+    fn next(&mut self) -> u64 {
+        self.random = self.random.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.random;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ (z >> 31)
+    }
+}
+
+#[async_trait]
+impl Store for Faulty {
+    fn capabilities(&self) -> Capabilities {
+        self.inner.capabilities()
+    }
+
+    fn limits(&self) -> &Limits {
+        self.inner.limits()
+    }
+
+    fn search(&self) -> Option<&dyn Search> {
+        self.inner.search().map(|_| self as &dyn Search)
+    }
+
+    async fn create_conversation(
+        &self,
+        owner: &Owner,
+        new: NewConversation,
+    ) -> Result<Conversation, Error> {
+        let call = self.inner.create_conversation(owner, new);
+        self.call(Method::CreateConversation, call).await
+    }
+
+    async fn conversation(
+        &self,
+        owner: &Owner,
+        id: &ConversationId,
+    ) -> Result<Conversation, Error> {
+        let call = self.inner.conversation(owner, id);
+        self.call(Method::Conversation, call).await
+    }
+
+    async fn conversations(
+        &self,
+        owner: &Owner,
+        list: ListConversations,
+    ) -> Result<ConversationPage, Error> {
+        let call = self.inner.conversations(owner, list);
+        self.call(Method::Conversations, call).await
+    }
+
+    async fn update_conversation(
+        &self,
+        owner: &Owner,
+        id: &ConversationId,
+        update: ConversationUpdate,
+    ) -> Result<Conversation, Error> {
+        let call = self.inner.update_conversation(owner, id, update);
+        self.call(Method::UpdateConversation, call).await
+    }
+
+    async fn delete_conversation(&self, owner: &Owner, id: &ConversationId) -> Result<(), Error> {
+        let call = self.inner.delete_conversation(owner, id);
+        self.call(Method::DeleteConversation, call).await
+    }
+
+    async fn append(
+        &self,
+        owner: &Owner,
+        id: &ConversationId,
+        request: AppendRequest,
+    ) -> Result<Appended, Error> {
+        let call = self.inner.append(owner, id, request);
+        self.call(Method::Append, call).await
+    }
+
+    async fn read(
+        &self,
+        owner: &Owner,
+        id: &ConversationId,
+        request: ReadRequest,
+    ) -> Result<Page, Error> {
+        let call = self.inner.read(owner, id, request);
+        self.call(Method::Read, call).await
+    }
+
+    async fn nodes(
+        &self,
+        owner: &Owner,
+        id: &ConversationId,
+        query: NodeQuery,
+    ) -> Result<Vec<Arc<Node>>, Error> {
+        let call = self.inner.nodes(owner, id, query);
+        self.call(Method::Nodes, call).await
+    }
+
+    async fn state(
+        &self,
+        owner: &Owner,
+        id: &ConversationId,
+        request: StateRequest,
+    ) -> Result<State, Error> {
+        let call = self.inner.state(owner, id, request);
+        self.call(Method::State, call).await
+    }
+
+    async fn refs(&self, owner: &Owner, id: &ConversationId) -> Result<Refs, Error> {
+        let call = self.inner.refs(owner, id);
+        self.call(Method::Refs, call).await
+    }
+
+    async fn change_ref(
+        &self,
+        owner: &Owner,
+        id: &ConversationId,
+        change: RefChange,
+        at_ms: i64,
+    ) -> Result<RefChanged, Error> {
+        let call = self.inner.change_ref(owner, id, change, at_ms);
+        self.call(Method::ChangeRef, call).await
+    }
+
+    async fn put_blob(
+        &self,
+        owner: &Owner,
+        id: &ConversationId,
+        bytes: Arc<[u8]>,
+    ) -> Result<BlobId, Error> {
+        let call = self.inner.put_blob(owner, id, bytes);
+        self.call(Method::PutBlob, call).await
+    }
+
+    async fn blob(
+        &self,
+        owner: &Owner,
+        id: &ConversationId,
+        blob: BlobId,
+    ) -> Result<Arc<[u8]>, Error> {
+        let call = self.inner.blob(owner, id, blob);
+        self.call(Method::Blob, call).await
+    }
+
+    async fn redact(
+        &self,
+        owner: &Owner,
+        id: &ConversationId,
+        request: RedactRequest,
+    ) -> Result<Redacted, Error> {
+        let call = self.inner.redact(owner, id, request);
+        self.call(Method::Redact, call).await
+    }
+
+    async fn erase(&self, owner: &Owner, scope: &EraseScope) -> Result<Erased, Error> {
+        let call = self.inner.erase(owner, scope);
+        self.call(Method::Erase, call).await
+    }
+
+    async fn events(
+        &self,
+        owner: &Owner,
+        id: &ConversationId,
+        after: u64,
+        limit: usize,
+    ) -> Result<Vec<Event>, Error> {
+        let call = self.inner.events(owner, id, after, limit);
+        self.call(Method::Events, call).await
+    }
+}
+
+#[async_trait]
+impl KeyValues for Faulty {
+    async fn entry(
+        &self,
+        owner: &Owner,
+        scope: &KeyScope,
+        key: &str,
+    ) -> Result<Option<Entry>, Error> {
+        let call = self.inner.entry(owner, scope, key);
+        self.call(Method::Entry, call).await
+    }
+
+    async fn entries(&self, owner: &Owner, list: ListEntries) -> Result<EntryPage, Error> {
+        let call = self.inner.entries(owner, list);
+        self.call(Method::Entries, call).await
+    }
+
+    async fn put_entry(
+        &self,
+        owner: &Owner,
+        scope: &KeyScope,
+        put: PutEntry,
+    ) -> Result<u64, Error> {
+        let call = self.inner.put_entry(owner, scope, put);
+        self.call(Method::PutEntry, call).await
+    }
+}
+
+#[async_trait]
+impl Search for Faulty {
+    async fn find(&self, owner: &Owner, request: SearchRequest) -> Result<SearchPage, Error> {
+        let Some(search) = self.inner.search() else {
+            return Err(Error::invalid("search", "this store has none"));
+        };
+        self.call(Method::Find, search.find(owner, request)).await
+    }
+}

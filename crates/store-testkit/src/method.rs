@@ -1,0 +1,118 @@
+//! The methods of the contract, by name: a list of which a test of this crate knows that it is
+//! whole, so that what goes through it misses no method.
+
+/// A method of [`Store`](contexture_store::Store) or [`KeyValues`](contexture_store::KeyValues)
+/// that reaches the data.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Method {
+    /// `create_conversation`
+    CreateConversation,
+    /// `conversation`
+    Conversation,
+    /// `conversations`
+    Conversations,
+    /// `update_conversation`
+    UpdateConversation,
+    /// `delete_conversation`
+    DeleteConversation,
+    /// `append`
+    Append,
+    /// `read`
+    Read,
+    /// `nodes`
+    Nodes,
+    /// `state`
+    State,
+    /// `refs`
+    Refs,
+    /// `change_ref`
+    ChangeRef,
+    /// `put_blob`
+    PutBlob,
+    /// `blob`
+    Blob,
+    /// `redact`
+    Redact,
+    /// `erase`
+    Erase,
+    /// `events`
+    Events,
+    /// `entry`
+    Entry,
+    /// `entries`
+    Entries,
+    /// `put_entry`
+    PutEntry,
+    /// `Search::find`, of a store that has it.
+    Find,
+}
+
+impl Method {
+    /// All of them.
+    pub const ALL: [Self; 20] = [
+        Self::CreateConversation,
+        Self::Conversation,
+        Self::Conversations,
+        Self::UpdateConversation,
+        Self::DeleteConversation,
+        Self::Append,
+        Self::Read,
+        Self::Nodes,
+        Self::State,
+        Self::Refs,
+        Self::ChangeRef,
+        Self::PutBlob,
+        Self::Blob,
+        Self::Redact,
+        Self::Erase,
+        Self::Events,
+        Self::Entry,
+        Self::Entries,
+        Self::PutEntry,
+        Self::Find,
+    ];
+
+    /// Its name in the trait.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::CreateConversation => "create_conversation",
+            Self::Conversation => "conversation",
+            Self::Conversations => "conversations",
+            Self::UpdateConversation => "update_conversation",
+            Self::DeleteConversation => "delete_conversation",
+            Self::Append => "append",
+            Self::Read => "read",
+            Self::Nodes => "nodes",
+            Self::State => "state",
+            Self::Refs => "refs",
+            Self::ChangeRef => "change_ref",
+            Self::PutBlob => "put_blob",
+            Self::Blob => "blob",
+            Self::Redact => "redact",
+            Self::Erase => "erase",
+            Self::Events => "events",
+            Self::Entry => "entry",
+            Self::Entries => "entries",
+            Self::PutEntry => "put_entry",
+            Self::Find => "find",
+        }
+    }
+
+    /// Whether it changes anything.
+    #[must_use]
+    pub const fn writes(self) -> bool {
+        matches!(
+            self,
+            Self::CreateConversation
+                | Self::UpdateConversation
+                | Self::DeleteConversation
+                | Self::Append
+                | Self::ChangeRef
+                | Self::PutBlob
+                | Self::Redact
+                | Self::Erase
+                | Self::PutEntry
+        )
+    }
+}
