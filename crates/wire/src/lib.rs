@@ -2,8 +2,9 @@
 //!
 //! [`lift`] reads a request, a response or an array of messages of a [`Format`] into a
 //! [`Transcript`](contexture_ir::Transcript); [`lower`] writes one. Lowering to the format a document
-//! came from gives back the same JSON value; to another format, whatever it has no word for is listed
-//! as a [`Loss`]. Lowering works by [`Run`], so that compilers can cache what did not change.
+//! came from gives back the same JSON value (our own items: in the spelling they are stored in); to
+//! another format, whatever it has no word for is listed as a [`Loss`]. Lowering works by [`Run`], so
+//! that compilers can cache what did not change.
 //!
 //! One folder a format: typed structs for what we write, slices of JSON text for what we read and do
 //! not know. Not here: tokens, budgets, storage, HTTP.

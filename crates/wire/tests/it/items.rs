@@ -272,3 +272,43 @@ fn errors_name_the_place() {
         "not a document of format items: expected an array of items or an object with `items`",
     );
 }
+
+/// What people write by hand is written in the one spelling of stored items, and then stays.
+#[test]
+fn other_spellings_become_the_stored_one() {
+    let cases = [
+        (
+            json!({"role": "user", "content": "x"}),
+            json!({"type": "message", "role": "user", "content": [{"type": "input_text", "text": "x"}]}),
+        ),
+        (
+            json!({"type": "message", "role": "assistant", "content": "x", "note": 1}),
+            json!({"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "x"}], "note": 1}),
+        ),
+        (
+            json!({"type": "message", "role": "user"}),
+            json!({"type": "message", "role": "user", "content": []}),
+        ),
+        (
+            json!({"type": "compaction", "summary": [], "encrypted_content": "E"}),
+            json!({"type": "compaction", "encrypted_content": "E"}),
+        ),
+        (
+            json!({"type": "reasoning", "signature": "S"}),
+            json!({"type": "reasoning", "summary": [], "signature": "S"}),
+        ),
+        (
+            json!({"type": "function_call", "callId": "c", "name": "f", "arguments": "{}"}),
+            json!({"type": "function_call", "call_id": "c", "name": "f", "arguments": "{}"}),
+        ),
+    ];
+    for (by_hand, stored) in cases {
+        for document in [json!([by_hand]), json!([stored])] {
+            let lifted = lift(Format::Items, &document.to_string()).unwrap();
+            assert_eq!(lifted.losses, [], "{document}");
+            let written: serde_json::Value =
+                serde_json::from_str(&written(lifted.kind, &lifted.transcript)).unwrap();
+            assert_eq!(written, json!([stored]), "{document}");
+        }
+    }
+}
