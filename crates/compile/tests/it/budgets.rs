@@ -167,19 +167,19 @@ fn what_must_be_said_and_does_not_fit_is_refused_with_its_sum() {
         .iter()
         .map(|s| (s.name.as_str(), s.tokens))
         .collect();
-    // Framing: request 3, system 3, and three messages of 3: task, last round, rules.
+    // Framing: request 4, system 7, and three messages of 4: task, last round, rules.
     let expected = [
         ("instructions", 500),
         ("task", 2),
         ("last round", 3),
         ("rules", 30),
-        ("framing", 15),
+        ("framing", 23),
     ];
     assert_eq!(shown, expected);
-    assert_eq!((needed, allowed, window, reserve), (550, 300, 800, 500));
+    assert_eq!((needed, allowed, window, reserve), (558, 300, 800, 500));
     assert_eq!(
         text,
-        "the request does not fit: 550 tokens needed, 300 allowed (window 800 − reserve 500)"
+        "the request does not fit: 558 tokens needed, 300 allowed (window 800 − reserve 500)"
     );
 }
 
