@@ -1,6 +1,7 @@
 //! What the two OpenAI formats share.
 
-use contexture_ir::{Error, Extra, Raw, Transcript};
+use contexture_ir::{Error, Extra, Fields, Raw, ToolChoice, ToolDefinition, Transcript};
+use serde_json::value::RawValue;
 
 use crate::carry::{hint, hinted};
 use crate::format::Format;
@@ -106,6 +107,56 @@ pub(crate) fn shared(request: &Extra, format: Format) -> (Extra, Extra) {
     let mut rest = request.clone();
     rest.set_wire(other.as_str(), theirs);
     (own, rest)
+}
+
+/// Reads `tools`, each with the format's own reader.
+pub(crate) fn read_tools(
+    value: &RawValue,
+    read: impl Fn(&str) -> Result<ToolDefinition, Error>,
+) -> Result<Vec<ToolDefinition>, Error> {
+    let tools: Vec<&RawValue> = serde_json::from_str(value.get())
+        .map_err(|_| unexpected("an array of tools", value.get()))?;
+    let read = |(index, tool): (usize, &&RawValue)| {
+        read(tool.get()).map_err(|error| error.at_index(index))
+    };
+    tools.iter().enumerate().map(read).collect()
+}
+
+/// Reads `tool_choice`: a word, the one function that `named` finds in it, or what is kept whole because
+/// not every format can say it.
+pub(crate) fn read_choice(
+    value: &RawValue,
+    format: Format,
+    named: impl Fn(&str) -> Option<String>,
+) -> ToolChoice {
+    match value.get() {
+        "\"auto\"" => ToolChoice::Auto,
+        "\"none\"" => ToolChoice::None,
+        "\"required\"" => ToolChoice::Required,
+        text => named(text).map_or_else(
+            || ToolChoice::Other {
+                format: format.as_str().to_owned(),
+                raw: value.into(),
+            },
+            |name| ToolChoice::Function { name },
+        ),
+    }
+}
+
+/// Figures of a response's usage; the object is kept whole elsewhere.
+pub(crate) struct Figures<'f>(pub(crate) &'f Fields<'f>);
+
+impl Figures<'_> {
+    /// The figure of that name, if it is one.
+    pub(crate) fn get(&self, name: &str) -> Option<u64> {
+        serde_json::from_str(self.0.get(&[name])?.get()).ok()
+    }
+
+    /// The figure of that name in an object of details.
+    pub(crate) fn detail(&self, group: &str, name: &str) -> Option<u64> {
+        let inner = Fields::parse(self.0.get(&[group])?.get()).ok()?;
+        Figures(&inner).get(name)
+    }
 }
 
 /// The hint of a request that names no model.

@@ -7,13 +7,13 @@ use contexture_ir::{
 use serde_json::value::RawValue;
 
 use super::content::wired;
-use super::words::NAME;
+use super::words::{FORMAT, NAME};
 use crate::carry::{keep, tell_foreign_as};
 use crate::format::Format;
 use crate::function_name::OPENAI;
 use crate::json::Object;
 use crate::loss::{LossKind, Losses};
-use crate::openai::{prefixed, unexpected, unprefixed, without};
+use crate::openai::{self, prefixed, unprefixed, without};
 use crate::openai_shapes::custom_of_responses;
 
 /// The prefix of a tool's fields that stand beside its `function`.
@@ -25,12 +25,7 @@ const OTHER: Format = Format::OpenAiResponses;
 
 /// Reads `tools`; a tool that is not a plain function is kept whole.
 pub(super) fn read_tools(value: &RawValue) -> Result<Vec<ToolDefinition>, Error> {
-    let tools: Vec<&RawValue> = serde_json::from_str(value.get())
-        .map_err(|_| unexpected("an array of tools", value.get()))?;
-    let read = |(index, tool): (usize, &&RawValue)| {
-        read_tool(tool.get()).map_err(|error| error.at_index(index))
-    };
-    tools.iter().enumerate().map(read).collect()
+    openai::read_tools(value, read_tool)
 }
 
 fn read_tool(text: &str) -> Result<ToolDefinition, Error> {
@@ -109,28 +104,14 @@ pub(super) fn write_function(tool: &FunctionTool, path: &str, losses: &mut Losse
 
 /// Reads `tool_choice`; what not every format can say is kept whole.
 pub(super) fn read_choice(value: &RawValue) -> ToolChoice {
-    let text = value.get();
-    match text {
-        "\"auto\"" => return ToolChoice::Auto,
-        "\"none\"" => return ToolChoice::None,
-        "\"required\"" => return ToolChoice::Required,
-        _ => {}
-    }
-    let function = || {
+    openai::read_choice(value, FORMAT, |text| {
         let mut fields = Fields::parse(text).ok()?;
         let kind = fields.take_string(&["type"]).ok()??;
         let function = fields.take(&["function"]).ok()??;
         let mut inner = Fields::parse(function.get()).ok()?;
         let name = inner.take_string(&["name"]).ok()??;
         (kind == "function" && fields.is_empty() && inner.is_empty()).then_some(name)
-    };
-    match function() {
-        Some(name) => ToolChoice::Function { name },
-        None => ToolChoice::Other {
-            format: NAME.to_owned(),
-            raw: value.into(),
-        },
-    }
+    })
 }
 
 /// Writes `tool_choice`; nothing, with a loss, if only another format can say it.

@@ -18,7 +18,7 @@ use crate::format::Kind;
 use crate::json::{Object, array};
 use crate::lifted::{Lifted, Lowered};
 use crate::loss::{LossKind, Losses};
-use crate::openai::{prefixed, unexpected, unprefixed, without};
+use crate::openai::{Figures, prefixed, unexpected, unprefixed, without};
 
 /// The prefix of the first choice's own fields.
 const CHOICE: &str = "choice.";
@@ -134,22 +134,14 @@ fn finish_word(finish: &FinishReason) -> Option<&'static str> {
 /// The figures; the object itself is kept whole.
 fn read_usage(text: &str) -> Result<Usage, Error> {
     let fields = Fields::parse(text)?;
-    let figure = |fields: &Fields<'_>, name: &str| {
-        fields
-            .get(&[name])
-            .and_then(|value| serde_json::from_str::<u64>(value.get()).ok())
-    };
-    let detail = |group: &str, name: &str| {
-        let inner = Fields::parse(fields.get(&[group])?.get()).ok()?;
-        figure(&inner, name)
-    };
+    let figures = Figures(&fields);
     let mut usage = Usage {
-        input_tokens: figure(&fields, "prompt_tokens"),
-        output_tokens: figure(&fields, "completion_tokens"),
-        total_tokens: figure(&fields, "total_tokens"),
-        cache_read_tokens: detail("prompt_tokens_details", "cached_tokens"),
-        cache_write_tokens: detail("prompt_tokens_details", "cache_write_tokens"),
-        reasoning_tokens: detail("completion_tokens_details", "reasoning_tokens"),
+        input_tokens: figures.get("prompt_tokens"),
+        output_tokens: figures.get("completion_tokens"),
+        total_tokens: figures.get("total_tokens"),
+        cache_read_tokens: figures.detail("prompt_tokens_details", "cached_tokens"),
+        cache_write_tokens: figures.detail("prompt_tokens_details", "cache_write_tokens"),
+        reasoning_tokens: figures.detail("completion_tokens_details", "reasoning_tokens"),
         extra: Extra::new(),
     };
     usage.extra.set_wire(NAME, fields.rest());

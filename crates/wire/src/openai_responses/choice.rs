@@ -6,13 +6,13 @@ use contexture_ir::{
 };
 use serde_json::value::RawValue;
 
-use super::words::NAME;
+use super::words::{FORMAT, NAME};
 use crate::carry::{hint, hinted, keep, tell_foreign_as};
 use crate::format::Format;
 use crate::function_name::OPENAI;
 use crate::json::Object;
 use crate::loss::{LossKind, Losses};
-use crate::openai::unexpected;
+use crate::openai;
 use crate::openai_shapes::custom_of_chat;
 
 /// Arguments of a function that states none; this format demands a schema.
@@ -24,12 +24,7 @@ const OTHER: Format = Format::OpenAiChat;
 
 /// Reads `tools`; a tool that is not a function is kept whole.
 pub(super) fn read_tools(value: &RawValue) -> Result<Vec<ToolDefinition>, Error> {
-    let tools: Vec<&RawValue> = serde_json::from_str(value.get())
-        .map_err(|_| unexpected("an array of tools", value.get()))?;
-    let read = |(index, tool): (usize, &&RawValue)| {
-        read_tool(tool.get()).map_err(|error| error.at_index(index))
-    };
-    tools.iter().enumerate().map(read).collect()
+    openai::read_tools(value, read_tool)
 }
 
 fn read_tool(text: &str) -> Result<ToolDefinition, Error> {
@@ -114,25 +109,12 @@ pub(super) fn write_tool(tool: &ToolDefinition, path: &str, losses: &mut Losses)
 
 /// Reads `tool_choice`; what not every format can say is kept whole.
 pub(super) fn read_choice(value: &RawValue) -> ToolChoice {
-    match value.get() {
-        "\"auto\"" => return ToolChoice::Auto,
-        "\"none\"" => return ToolChoice::None,
-        "\"required\"" => return ToolChoice::Required,
-        _ => {}
-    }
-    let function = || {
-        let mut fields = Fields::parse(value.get()).ok()?;
+    openai::read_choice(value, FORMAT, |text| {
+        let mut fields = Fields::parse(text).ok()?;
         let kind = fields.take_string(&["type"]).ok()??;
         let name = fields.take_string(&["name"]).ok()??;
         (kind == "function" && fields.is_empty()).then_some(name)
-    };
-    match function() {
-        Some(name) => ToolChoice::Function { name },
-        None => ToolChoice::Other {
-            format: NAME.to_owned(),
-            raw: value.into(),
-        },
-    }
+    })
 }
 
 /// Writes `tool_choice`; nothing, with a loss, if only another format can say it.

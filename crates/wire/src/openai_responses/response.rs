@@ -20,6 +20,7 @@ use crate::format::Kind;
 use crate::json::{Object, array};
 use crate::lifted::{Lifted, Lowered};
 use crate::loss::{LossKind, Losses};
+use crate::openai::Figures;
 
 /// The hint of the status as it came.
 const STATUS: &str = "~status";
@@ -105,22 +106,14 @@ fn finish(wire: &Extra, items: &[Item]) -> Option<FinishReason> {
 
 fn read_usage(text: &str) -> Result<Usage, Error> {
     let fields = Fields::parse(text)?;
-    let figure = |fields: &Fields<'_>, name: &str| {
-        fields
-            .get(&[name])
-            .and_then(|value| serde_json::from_str::<u64>(value.get()).ok())
-    };
-    let detail = |group: &str, name: &str| {
-        let inner = Fields::parse(fields.get(&[group])?.get()).ok()?;
-        figure(&inner, name)
-    };
+    let figures = Figures(&fields);
     let mut usage = Usage {
-        input_tokens: figure(&fields, "input_tokens"),
-        output_tokens: figure(&fields, "output_tokens"),
-        total_tokens: figure(&fields, "total_tokens"),
-        cache_read_tokens: detail("input_tokens_details", "cached_tokens"),
-        cache_write_tokens: detail("input_tokens_details", "cache_write_tokens"),
-        reasoning_tokens: detail("output_tokens_details", "reasoning_tokens"),
+        input_tokens: figures.get("input_tokens"),
+        output_tokens: figures.get("output_tokens"),
+        total_tokens: figures.get("total_tokens"),
+        cache_read_tokens: figures.detail("input_tokens_details", "cached_tokens"),
+        cache_write_tokens: figures.detail("input_tokens_details", "cache_write_tokens"),
+        reasoning_tokens: figures.detail("output_tokens_details", "reasoning_tokens"),
         extra: Extra::new(),
     };
     usage.extra.set_wire(NAME, fields.rest());
