@@ -11,4 +11,5 @@ mod damage;
 mod files;
 mod layout;
 mod queue;
+mod removal;
 mod searching;
