@@ -3,8 +3,9 @@
 use std::sync::Arc;
 
 use contexture_store::{BlobId, Error, Thing};
-use rusqlite::{Connection, OptionalExtension, params};
+use rusqlite::{Connection, params};
 
+use crate::codec;
 use crate::conv::Conv;
 use crate::fault::Fault;
 
@@ -15,15 +16,17 @@ pub(crate) fn put(conn: &Connection, conv: &Conv, bytes: &[u8]) -> Result<BlobId
         .prepare_cached("SELECT 1 FROM blobs WHERE conversation_no = ? AND blob_id = ?")?
         .exists(params![conv.no, id.as_bytes()])?;
     if !known {
+        let (codec, stored) = codec::pack(bytes);
         conn.prepare_cached(
             "INSERT INTO blobs (conversation_no, blob_id, codec, size, bytes) \
-             VALUES (?, ?, 0, ?, ?)",
+             VALUES (?, ?, ?, ?, ?)",
         )?
         .execute(params![
             conv.no,
             id.as_bytes(),
+            codec,
             i64::try_from(bytes.len()).unwrap_or(i64::MAX),
-            bytes
+            stored
         ])?;
     }
     Ok(id)
@@ -31,15 +34,18 @@ pub(crate) fn put(conn: &Connection, conv: &Conv, bytes: &[u8]) -> Result<BlobId
 
 /// Stored bytes, if they are what was stored.
 pub(crate) fn get(conn: &Connection, conv: &Conv, id: BlobId) -> Result<Arc<[u8]>, Fault> {
-    let bytes: Option<Vec<u8>> = conn
-        .prepare_cached("SELECT bytes FROM blobs WHERE conversation_no = ? AND blob_id = ?")?
-        .query_row(params![conv.no, id.as_bytes()], |row| row.get(0))
-        .optional()?;
-    let bytes = bytes.ok_or_else(|| Error::not_found(Thing::Blob, id))?;
+    let mut statement = conn.prepare_cached(
+        "SELECT codec, bytes FROM blobs WHERE conversation_no = ? AND blob_id = ?",
+    )?;
+    let mut rows = statement.query(params![conv.no, id.as_bytes()])?;
+    let row = rows
+        .next()?
+        .ok_or_else(|| Error::not_found(Thing::Blob, id))?;
+    let damaged = |why: &str| conv.damaged("blob", id, why);
+    let stored = row.get_ref(1)?.as_blob()?;
+    let bytes = codec::unpack(row.get(0)?, stored).map_err(damaged)?;
     if BlobId::of(&conv.owner, &bytes) != id {
-        return Err(conv
-            .damaged("blob", id, "its bytes do not match their hash")
-            .into());
+        return Err(damaged("its bytes do not match their hash").into());
     }
     Ok(bytes.into())
 }

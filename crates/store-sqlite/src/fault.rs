@@ -4,6 +4,7 @@ use std::path::Path;
 
 use contexture_store::{Error, StorageFault};
 use rusqlite::ErrorCode;
+use rusqlite::types::FromSqlError;
 
 /// What can go wrong inside a transaction.
 #[derive(Debug)]
@@ -23,6 +24,12 @@ impl From<Error> for Fault {
 impl From<rusqlite::Error> for Fault {
     fn from(error: rusqlite::Error) -> Self {
         Self::Sql(error)
+    }
+}
+
+impl From<FromSqlError> for Fault {
+    fn from(error: FromSqlError) -> Self {
+        Self::Sql(error.into())
     }
 }
 

@@ -11,6 +11,7 @@
 mod append;
 mod blob;
 mod branch;
+mod codec;
 mod columns;
 mod connection;
 mod conv;

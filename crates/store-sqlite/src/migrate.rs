@@ -15,7 +15,7 @@ use crate::fault::{Fault, from_sqlite};
 use crate::filter::fill_attributes;
 
 /// The newest format this version knows.
-pub const FORMAT: u32 = 4;
+pub const FORMAT: u32 = 5;
 
 /// "CTXR".
 const APPLICATION_ID: i32 = 0x4354_5852;
@@ -42,6 +42,10 @@ const MIGRATIONS: [Migration; FORMAT as usize] = [
     },
     Migration {
         sql: include_str!("../migrations/0004_search.sql"),
+        fill: |_| Ok(()),
+    },
+    Migration {
+        sql: include_str!("../migrations/0005_compression.sql"),
         fill: |_| Ok(()),
     },
 ];

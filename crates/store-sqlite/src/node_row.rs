@@ -9,14 +9,14 @@ use contexture_store::{
 };
 use rusqlite::{Connection, OptionalExtension, Row, ToSql, params};
 
+use crate::codec;
 use crate::columns::{COLUMNS, Columns};
 use crate::conv::Conv;
 use crate::fault::Fault;
 use crate::path::{Position, Stretch, Tip, key, keys, stretches};
 
-/// The version of the items' shape, and the codec of their bytes: as they are.
+/// The version of the items' shape.
 const ITEM_VERSION: i64 = 1;
-const CODEC_PLAIN: i64 = 0;
 
 /// Reads the node of an id.
 pub(crate) fn by_id_sql() -> String {
@@ -70,8 +70,9 @@ pub(crate) fn insert(
     slot: &Slot,
     item: &NewItem,
 ) -> Result<(), Fault> {
-    let bytes = item.json.as_bytes();
-    let content_hash = ContentHash::of(bytes);
+    let plain = item.json.as_bytes();
+    let content_hash = ContentHash::of(plain);
+    let (codec, bytes) = codec::pack(plain);
     let fence = slot
         .fence
         .map(|fence| i64::try_from(fence.0).unwrap_or(i64::MAX));
@@ -90,7 +91,7 @@ pub(crate) fn insert(
             fence,
             Some(item.created_ms),
             Some(ITEM_VERSION),
-            Some(CODEC_PLAIN),
+            Some(codec.into()),
             None,
             item.step.map(i64::from),
             None,
@@ -105,7 +106,7 @@ pub(crate) fn insert(
             item.response.as_ref().map(ResponseId::as_bytes),
         ],
         message_id: item.message_id.as_ref().map(MessageId::as_str),
-        item: bytes,
+        item: &bytes,
     };
     columns.insert(conn)
 }
@@ -430,20 +431,19 @@ pub(crate) fn decode_or(
     let content_hash = content_hash.copied().map(ContentHash::from_bytes);
     let sound = match check {
         Some(check) => columns.matches(check),
+        // From before compression.
         None => content_hash == Some(ContentHash::of(columns.item)),
     };
     if !sound {
         return Err(damaged("the bytes are not those that were written").into());
-    }
-    if codec != Some(CODEC_PLAIN) {
-        return Err(damaged("the item's bytes have an unknown codec").into());
     }
     let counter = |number: Option<i64>| {
         let number = number.and_then(|number| u64::try_from(number).ok());
         number.ok_or_else(|| damaged("a counter is missing or negative"))
     };
     let code = |number: Option<i64>| number.and_then(|code| u8::try_from(code).ok());
-    let json = std::str::from_utf8(columns.item).map_err(|_| damaged("the item is not UTF-8"))?;
+    let item = codec::unpack(code(codec).unwrap_or(u8::MAX), columns.item).map_err(&damaged)?;
+    let json = std::str::from_utf8(&item).map_err(|_| damaged("the item is not UTF-8"))?;
     let message_id = columns.message_id.map(MessageId::new).transpose();
     let id = node_id.ok_or_else(|| damaged("the id is missing"))?;
     let node = Node {

@@ -4,6 +4,7 @@ use contexture_ir::{ContentHash, NodeId, redacted_json};
 use contexture_store::{BlobId, Error, EventKind, RedactRequest, Redacted, Thing};
 use rusqlite::{Connection, OptionalExtension, params};
 
+use crate::codec;
 use crate::columns;
 use crate::conv::Conv;
 use crate::event;
@@ -44,17 +45,19 @@ pub(crate) fn redact(
 fn bury(conn: &Connection, conv: &Conv, id: NodeId, at_ms: i64) -> Result<bool, Fault> {
     let row = conn
         .prepare_cached(
-            "SELECT id, redacted_ms IS NOT NULL, item FROM nodes WHERE id >> 32 = ? AND node_id = ?",
+            "SELECT id, redacted_ms IS NOT NULL, codec, item FROM nodes \
+             WHERE id >> 32 = ? AND node_id = ?",
         )?
         .query_row(params![conv.no, id.as_bytes()], |row| {
-            Ok((row.get(0)?, row.get(1)?, row.get(2)?))
+            Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?))
         })
         .optional()?;
-    let (key, redacted, item): (i64, bool, Vec<u8>) =
+    let (key, redacted, codec, stored): (i64, bool, u8, Vec<u8>) =
         row.ok_or_else(|| Error::not_found(Thing::Node, id))?;
     if redacted {
         return Ok(false);
     }
+    let item = codec::unpack(codec, &stored).unwrap_or_default();
     let tombstone = redacted_json(&String::from_utf8_lossy(&item));
     conn.prepare_cached(
         "UPDATE nodes SET item = ?, content_hash = ?, meaning_hash = NULL, codec = 0, \

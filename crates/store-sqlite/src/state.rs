@@ -9,13 +9,13 @@ use contexture_store::{BlobId, Error, State, StateRequest, StateRoot, StateValue
 use rusqlite::{Connection, OptionalExtension, params};
 
 use crate::blob;
+use crate::codec;
 use crate::conv::{Conv, take};
 use crate::fault::Fault;
 use crate::path::key;
 
 /// Values up to this size stand beside their hash, larger ones are blobs.
 const INLINE_BYTES: usize = 4096;
-const CODEC_PLAIN: u8 = 0;
 
 /// A root with what is needed to store the next one.
 pub(crate) struct Loaded {
@@ -94,17 +94,24 @@ fn store_value(
     } else {
         None
     };
+    let (codec, stored) = match blob {
+        Some(_) => (codec::PLAIN, None),
+        None => {
+            let (codec, stored) = codec::pack(value);
+            (codec, Some(stored))
+        }
+    };
     // A value that was redacted and is now written again is a new value.
     conn.prepare_cached(
         "INSERT INTO state_values VALUES (?1, ?2, ?3, NULL, ?4, ?5) \
-         ON CONFLICT DO UPDATE SET value = ?4, blob_id = ?5 \
+         ON CONFLICT DO UPDATE SET codec = ?3, value = ?4, blob_id = ?5 \
          WHERE value IS NULL AND blob_id IS NULL",
     )?
     .execute(params![
         conv.no,
         hash.as_bytes(),
-        CODEC_PLAIN,
-        blob.is_none().then_some(value),
+        codec,
+        stored,
         blob.as_ref().map(BlobId::as_bytes)
     ])?;
     Ok(())
@@ -138,19 +145,16 @@ fn load_value(
     hash: &ContentHash,
     damaged: impl Fn() -> Error,
 ) -> Result<Option<Arc<[u8]>>, Fault> {
-    let row = conn
-        .prepare_cached(
-            "SELECT value, blob_id FROM state_values WHERE conversation_no = ? AND hash = ?",
-        )?
-        .query_row(params![conv.no, hash.as_bytes()], |row| {
-            Ok((
-                row.get::<_, Option<Vec<u8>>>(0)?,
-                row.get::<_, Option<[u8; 16]>>(1)?,
-            ))
-        })
-        .optional()?;
-    let value: Arc<[u8]> = match row.ok_or_else(&damaged)? {
-        (Some(value), _) => value.into(),
+    let mut statement = conn.prepare_cached(
+        "SELECT codec, value, blob_id FROM state_values WHERE conversation_no = ? AND hash = ?",
+    )?;
+    let mut rows = statement.query(params![conv.no, hash.as_bytes()])?;
+    let row = rows.next()?.ok_or_else(&damaged)?;
+    let stored = row.get_ref(1)?.as_blob_or_null()?;
+    let value: Arc<[u8]> = match (stored, row.get::<_, Option<[u8; 16]>>(2)?) {
+        (Some(stored), _) => codec::unpack(row.get(0)?, stored)
+            .map_err(|_| damaged())?
+            .into(),
         (None, Some(id)) => blob::get(conn, conv, BlobId::from_bytes(id))?,
         (None, None) => return Ok(None),
     };

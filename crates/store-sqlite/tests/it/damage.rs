@@ -137,7 +137,11 @@ fn flipped_bits_never_change_what_is_read() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("flips.db");
     let words: Vec<String> = (0..120)
-        .map(|n| format!("word {n} {}", "text ".repeat(n)))
+        .map(|n| {
+            // From a few bytes that stay as they are to some thousand that are compressed.
+            let numbers = (0..n * 5).map(|m| format!(" {}", n * m));
+            format!("word {n} {}", numbers.collect::<String>())
+        })
         .collect();
     let wanted = runtime.block_on(async {
         let chat = Chat::start(Arc::new(SqliteStore::open(&path).unwrap())).await;

@@ -1,0 +1,131 @@
+//! How the bytes of items, state values and blobs stand in the file: as they are, or compressed.
+//!
+//! Short bytes stay as they are, which is what reading them fast needs; long ones are compressed
+//! with zstd where that saves a tenth at least. Hashes and limits are those of the plain bytes. A
+//! stored size is never believed beyond [`MAX_PLAIN`], so that no row can ask for more memory.
+//!
+//! Not here: dictionaries (measured, and not worth their keeping: `docs/design/0006-space.md`), and
+//! checks, which the rows have.
+
+use std::borrow::Cow;
+use std::cell::RefCell;
+
+use zstd::bulk::{Compressor, Decompressor};
+use zstd::zstd_safe::get_frame_content_size;
+
+/// The bytes as they are.
+pub(crate) const PLAIN: u8 = 0;
+/// One zstd frame that says how long its content is.
+const ZSTD: u8 = 1;
+
+/// Bytes from which on compression is tried.
+const MIN_PLAIN: usize = 512;
+/// Bytes up to which it is tried, and beyond which no frame is unpacked.
+const MAX_PLAIN: usize = 64 << 20;
+const LEVEL: i32 = 3;
+
+thread_local! {
+    // Making these costs more than a small item does; there is one writer thread and few readers.
+    static COMPRESSOR: RefCell<Option<Compressor<'static>>> = const { RefCell::new(None) };
+    static DECOMPRESSOR: RefCell<Option<Decompressor<'static>>> = const { RefCell::new(None) };
+}
+
+/// The bytes as they are to be stored, and their codec.
+pub(crate) fn pack(plain: &[u8]) -> (u8, Cow<'_, [u8]>) {
+    if (MIN_PLAIN..=MAX_PLAIN).contains(&plain.len())
+        && let Some(frame) = compress(plain)
+        && frame.len() <= plain.len() - plain.len() / 10
+    {
+        return (ZSTD, Cow::Owned(frame));
+    }
+    (PLAIN, Cow::Borrowed(plain))
+}
+
+/// The bytes that were packed, or why there are none.
+pub(crate) fn unpack(codec: u8, stored: &[u8]) -> Result<Cow<'_, [u8]>, &'static str> {
+    match codec {
+        PLAIN => Ok(Cow::Borrowed(stored)),
+        ZSTD => decompress(stored).map(Cow::Owned),
+        _ => Err("its bytes have an unknown codec"),
+    }
+}
+
+/// `None`: zstd refuses; then the bytes are kept as they are.
+fn compress(plain: &[u8]) -> Option<Vec<u8>> {
+    COMPRESSOR.with_borrow_mut(|slot| {
+        if slot.is_none() {
+            *slot = Compressor::new(LEVEL).ok();
+        }
+        slot.as_mut()?.compress(plain).ok()
+    })
+}
+
+fn decompress(frame: &[u8]) -> Result<Vec<u8>, &'static str> {
+    let size = get_frame_content_size(frame).ok().flatten();
+    let size = size.and_then(|size| usize::try_from(size).ok());
+    let size = size.ok_or("its compressed bytes do not say how many they were")?;
+    if size > MAX_PLAIN {
+        return Err("its compressed bytes claim to be too many");
+    }
+    let plain = DECOMPRESSOR.with_borrow_mut(|slot| {
+        if slot.is_none() {
+            *slot = Decompressor::new().ok();
+        }
+        slot.as_mut()?.decompress(frame, size).ok()
+    });
+    let plain = plain.filter(|plain| plain.len() == size);
+    plain.ok_or("its compressed bytes are damaged")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn noise(count: usize) -> Vec<u8> {
+        let mut hash = blake3::Hasher::new().finalize_xof();
+        let mut bytes = vec![0; count];
+        hash.fill(&mut bytes);
+        bytes
+    }
+
+    #[test]
+    fn what_is_packed_is_unpacked() {
+        for (plain, wanted) in [
+            (Vec::new(), PLAIN),
+            (b"words ".repeat(85), PLAIN),
+            (b"words ".repeat(86), ZSTD),
+            (noise(5000), PLAIN),
+            (vec![b'a'; 20 << 20], ZSTD),
+            (vec![b'a'; MAX_PLAIN + 1], PLAIN),
+        ] {
+            let (codec, stored) = pack(&plain);
+            assert_eq!(codec, wanted, "{} bytes", plain.len());
+            assert!(unpack(codec, &stored).unwrap() == plain, "{}", plain.len());
+        }
+    }
+
+    /// A frame of a few bytes that claims anything else than it holds is refused, and nothing is
+    /// made room for beyond the cap.
+    #[test]
+    fn claims_are_not_believed() {
+        let (codec, frame) = pack(&[b'a'; 100_000]);
+        assert!(unpack(9, &frame).is_err());
+        assert!(unpack(codec, b"").is_err());
+        assert!(unpack(codec, b"no frame at all").is_err());
+        let huge = zstd::bulk::compress(&vec![0; MAX_PLAIN + 1], 1).unwrap();
+        assert!(huge.len() < 10_000);
+        assert!(unpack(codec, &huge).is_err());
+        let unsized_frame = zstd::stream::encode_all(&[0_u8; 5000][..], 1).unwrap();
+        assert!(unpack(codec, &unsized_frame).is_err());
+        for end in 0..frame.len() {
+            assert!(unpack(codec, &frame[..end]).is_err(), "{end} bytes");
+        }
+        // The bytes that say the size: another size is never the content's.
+        for at in 0..frame.len().min(10) {
+            let mut other = frame.to_vec();
+            other[at] ^= 0xff;
+            let got = unpack(codec, &other);
+            assert!(got.is_err() || got.unwrap().len() == 100_000, "byte {at}");
+        }
+    }
+}
