@@ -78,6 +78,10 @@ binary_id! {
     /// One execution.
     RunId, "run id"
 }
+binary_id! {
+    /// The log of one running answer.
+    StreamId, "stream id"
+}
 
 impl ContentHash {
     /// The hash of `bytes`.

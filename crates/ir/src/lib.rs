@@ -38,7 +38,7 @@ pub use fragment::{
 };
 pub use id::{
     BranchName, CheckpointName, ContentHash, ConversationId, MessageId, NodeId, Owner, ResponseId,
-    RunId,
+    RunId, StreamId,
 };
 pub use item::{
     Compaction, Extension, FunctionCall, FunctionCallOutput, Item, Message, Output, Reasoning,

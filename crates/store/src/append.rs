@@ -8,6 +8,7 @@ use crate::blob::BlobId;
 use crate::node::NewItem;
 use crate::refs::{Fence, NewBranch};
 use crate::state::StatePatch;
+use crate::stream_cursor::StreamClaim;
 
 /// Items to be appended, and where. See [`Store::append`](crate::Store::append).
 #[derive(Clone, Debug)]
@@ -24,6 +25,11 @@ pub struct AppendRequest {
     pub patch: StatePatch,
     /// Blobs stored in the same transaction.
     pub blobs: Vec<Arc<[u8]>>,
+    /// The stream whose answer the items are. It is completed if it is still running, and its
+    /// chunks are removed; its record stays, so that a reader that has seen them all learns of the
+    /// end. Needs items. With a stale claim the append is
+    /// [`Error::StaleEpoch`](crate::Error::StaleEpoch).
+    pub ends_stream: Option<StreamClaim>,
     /// Milliseconds since the Unix epoch: the time of the conversation's update.
     pub at_ms: i64,
 }
@@ -39,6 +45,7 @@ impl AppendRequest {
             items,
             patch: StatePatch::default(),
             blobs: Vec::new(),
+            ends_stream: None,
             at_ms,
         }
     }

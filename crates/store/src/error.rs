@@ -6,10 +6,11 @@
 use std::fmt;
 use std::path::PathBuf;
 
-use contexture_ir::{BranchName, ContentHash, ConversationId, NodeId};
+use contexture_ir::{BranchName, ContentHash, ConversationId, NodeId, StreamId};
 
 use crate::refs::Fence;
 use crate::state_key::{Expect, StateKey};
+use crate::stream_cursor::{StreamEnd, StreamEpoch};
 
 /// Why a call to a store failed.
 #[derive(Debug, thiserror::Error)]
@@ -98,6 +99,56 @@ pub enum Error {
         /// The fence now.
         current: Fence,
     },
+    /// Another writer opened the stream since; nothing was stored. Stop writing.
+    #[error("stream {stream} was opened by another writer: epoch {held} is not {current}")]
+    StaleEpoch {
+        /// The stream.
+        stream: StreamId,
+        /// The caller's epoch.
+        held: StreamEpoch,
+        /// The epoch now.
+        current: StreamEpoch,
+    },
+    /// The stream has ended; nothing was stored.
+    #[error("stream {stream} has ended: {end}")]
+    StreamEnded {
+        /// The stream.
+        stream: StreamId,
+        /// How it ended.
+        end: StreamEnd,
+    },
+    /// A chunk does not continue the stream; nothing was stored. The caller counts wrongly.
+    #[error("chunk {seq} of stream {stream}: {why}")]
+    ChunkConflict {
+        /// The stream.
+        stream: StreamId,
+        /// The chunk's number.
+        seq: u64,
+        /// In what way.
+        why: ChunkConflict,
+    },
+    /// The stream was opened anew; what was read of it belongs to another answer. Read from the
+    /// beginning.
+    #[error("stream {stream} was opened anew: epoch {asked} was asked for, it is {current}")]
+    EpochChanged {
+        /// The stream.
+        stream: StreamId,
+        /// The epoch of the cursor.
+        asked: StreamEpoch,
+        /// The epoch now.
+        current: StreamEpoch,
+    },
+    /// The chunks were removed before they were read, since the answer is whole. Read it from the
+    /// tree.
+    #[error("chunk {seq} of stream {stream} is gone: chunks from {first} on are kept")]
+    ChunksGone {
+        /// The stream.
+        stream: StreamId,
+        /// The chunk that was asked for.
+        seq: u64,
+        /// The first that is kept.
+        first: u64,
+    },
     /// More than one call may carry; nothing was stored.
     #[error("limit {limit} exceeded: {actual} of at most {max}")]
     Limit {
@@ -185,6 +236,8 @@ pub enum Thing {
     Blob,
     /// A value outside the tree.
     Entry,
+    /// A stream.
+    Stream,
 }
 
 /// In what way a node id is taken.
@@ -200,6 +253,19 @@ pub enum IdConflict {
     Twice,
     /// The stored node was redacted: whether its bytes were these can no longer be told.
     Redacted,
+}
+
+/// In what way a chunk does not continue its stream.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum ChunkConflict {
+    /// Another chunk has the number.
+    OtherBytes,
+    /// Chunks before it are missing.
+    Gap {
+        /// The number that comes next.
+        next: u64,
+    },
 }
 
 /// In what way the medium failed.
@@ -237,6 +303,11 @@ impl Error {
             Self::VersionConflict { .. } => "version_conflict",
             Self::IdConflict { .. } => "id_conflict",
             Self::StaleFence { .. } => "stale_fence",
+            Self::StaleEpoch { .. } => "stale_epoch",
+            Self::StreamEnded { .. } => "stream_ended",
+            Self::ChunkConflict { .. } => "chunk_conflict",
+            Self::EpochChanged { .. } => "epoch_changed",
+            Self::ChunksGone { .. } => "chunks_gone",
             Self::Limit { .. } => "limit",
             Self::Invalid { .. } => "invalid",
             Self::Busy { .. } => "busy",
@@ -261,6 +332,11 @@ impl Error {
             | Self::VersionConflict { .. }
             | Self::IdConflict { .. }
             | Self::StaleFence { .. }
+            | Self::StaleEpoch { .. }
+            | Self::StreamEnded { .. }
+            | Self::ChunkConflict { .. }
+            | Self::EpochChanged { .. }
+            | Self::ChunksGone { .. }
             | Self::Limit { .. }
             | Self::Invalid { .. }
             | Self::Closed
@@ -308,6 +384,7 @@ impl fmt::Display for Thing {
             Self::Message => "message",
             Self::Blob => "blob",
             Self::Entry => "entry",
+            Self::Stream => "stream",
         })
     }
 }
@@ -320,6 +397,15 @@ impl fmt::Display for IdConflict {
             Self::Twice => "stands twice in one append",
             Self::Redacted => "already stored, and redacted since",
         })
+    }
+}
+
+impl fmt::Display for ChunkConflict {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::OtherBytes => f.write_str("already stored with other bytes"),
+            Self::Gap { next } => write!(f, "chunk {next} comes next"),
+        }
     }
 }
 

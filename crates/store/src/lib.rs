@@ -7,8 +7,8 @@
 //! names, merging of state.
 //!
 //! What is not here: SQL (backends are crates of their own), clocks and randomness (ids and times
-//! are parameters), parsing of items (the store keeps the bytes it is given), message views and
-//! matching (functions above the store).
+//! are parameters; only who follows or writes a [stream](Streams) waits by a timer), parsing of items
+//! (the store keeps the bytes it is given), message views and matching (functions above the store).
 
 mod ancestor;
 mod append;
@@ -34,6 +34,11 @@ mod search;
 mod state;
 mod state_key;
 mod store;
+mod stream;
+mod stream_cursor;
+mod stream_signal;
+mod stream_tail;
+mod stream_writer;
 
 pub use ancestor::{Divergence, divergence};
 pub use append::{AppendAt, AppendRequest, Appended, OnMoved};
@@ -45,7 +50,7 @@ pub use conversation::{
 pub use diff::{BranchDiff, diff};
 pub use erase::{EraseScope, Erased};
 pub use erase_all::erase_all;
-pub use error::{Error, IdConflict, StorageFault, Thing};
+pub use error::{ChunkConflict, Error, IdConflict, StorageFault, Thing};
 pub use event::{Event, EventKind};
 pub use filter::{Comparison, MetadataFilter, MetadataKey, MetadataValue};
 pub use graph::{Graph, GraphNode, graph};
@@ -70,3 +75,11 @@ pub use state::{
 };
 pub use state_key::{Expect, StateKey};
 pub use store::{Capabilities, Store};
+pub use stream::{
+    AppendChunks, ChunkPage, FinishStream, ReadChunks, StreamLimits, StreamOpened, StreamRecord,
+    Streams,
+};
+pub use stream_cursor::{StreamClaim, StreamCursor, StreamEnd, StreamEpoch};
+pub use stream_signal::{StreamSignal, StreamSignals, Wake, WakeScope};
+pub use stream_tail::{StreamTail, TailEvent, TailOptions};
+pub use stream_writer::{ChunkWriter, Gather};

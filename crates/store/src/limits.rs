@@ -5,6 +5,7 @@
 //! series of appends, which a backend's group commit makes about as cheap as one.
 
 use crate::search::SearchLimits;
+use crate::stream::StreamLimits;
 
 /// The limits of a store.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -33,6 +34,8 @@ pub struct Limits {
     pub redact_items: usize,
     /// What one search may cost.
     pub search: SearchLimits,
+    /// How much streams may hold.
+    pub streams: StreamLimits,
 }
 
 impl Default for Limits {
@@ -50,6 +53,7 @@ impl Default for Limits {
             entry_bytes: 1 << 20,
             redact_items: 4096,
             search: SearchLimits::default(),
+            streams: StreamLimits::default(),
         }
     }
 }

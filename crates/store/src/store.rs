@@ -22,6 +22,7 @@ use crate::redact::{RedactRequest, Redacted};
 use crate::refs::{RefChange, RefChanged, Refs};
 use crate::search::Search;
 use crate::state::{State, StateRequest};
+use crate::stream::Streams;
 
 /// A place that keeps conversations.
 ///
@@ -58,7 +59,7 @@ use crate::state::{State, StateRequest};
 /// # The order in which an append is judged
 ///
 /// limits and contradictions, the owner and conversation, replay, the branch, the fence, the
-/// head, references to nodes, state. The first failure is the error. A stale fence is
+/// head, references to nodes, state, the stream. The first failure is the error. A stale fence is
 /// refused even where a sibling was allowed.
 #[async_trait]
 pub trait Store: KeyValues + fmt::Debug {
@@ -194,6 +195,11 @@ pub trait Store: KeyValues + fmt::Debug {
 
     /// Full-text search, if this backend has it.
     fn search(&self) -> Option<&dyn Search> {
+        None
+    }
+
+    /// Logs of running answers, if this backend keeps them.
+    fn streams(&self) -> Option<&dyn Streams> {
         None
     }
 }

@@ -49,6 +49,9 @@ impl Tree {
             &request.items,
             self.messages_on_path(&request.items, target.parent),
         );
+        if let Some(claim) = request.ends_stream {
+            self.streams.check_end(claim)?;
+        }
         Ok(self.write(owner, request, target, root, merged, &counters))
     }
 
@@ -167,6 +170,9 @@ impl Tree {
         counters: &[Counters],
     ) -> Appended {
         let blobs = blob_ids(owner, &request);
+        if let Some(claim) = request.ends_stream {
+            self.streams.end(claim, request.at_ms);
+        }
         for bytes in &request.blobs {
             self.put_blob(owner, Arc::clone(bytes));
         }

@@ -7,8 +7,11 @@ mod append;
 mod entries;
 mod redact;
 mod search;
+mod stream_log;
+mod streams;
 mod tree;
 
+use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -33,6 +36,8 @@ use crate::rules;
 use crate::search::Search;
 use crate::state::{State, StateRequest};
 use crate::store::{Capabilities, Store};
+use crate::stream::Streams;
+use crate::stream_signal::{StreamSignals, Wake, WakeScope};
 use entries::Entries;
 use tree::Tree;
 
@@ -41,6 +46,7 @@ use tree::Tree;
 pub struct MemoryStore {
     limits: Limits,
     world: Mutex<World>,
+    signals: StreamSignals,
 }
 
 #[derive(Debug, Default)]
@@ -61,13 +67,19 @@ impl MemoryStore {
     pub fn with_limits(limits: Limits) -> Self {
         Self {
             limits,
-            world: Mutex::default(),
+            ..Self::default()
         }
     }
 
     fn world(&self) -> MutexGuard<'_, World> {
         // No operation leaves half a change, so a panic elsewhere has not spoilt the data.
         self.world.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Wakes, when dropped, whoever follows a stream of the conversation.
+    fn wake_conversation(&self, owner: &Owner, id: &ConversationId) -> Wake {
+        let scope = WakeScope::Conversation(owner.clone(), id.clone());
+        self.signals.wake(scope)
     }
 
     fn tree<T>(
@@ -172,10 +184,12 @@ impl Store for MemoryStore {
             .filter(|one| rules::lists(&list, one))
             .filter(|one| match &list.after {
                 None => true,
-                Some(Cursor { updated_ms, id }) => (-one.updated_ms, &one.id) > (-updated_ms, id),
+                Some(Cursor { updated_ms, id }) => {
+                    (Reverse(one.updated_ms), &one.id) > (Reverse(*updated_ms), id)
+                }
             })
             .collect();
-        all.sort_by(|a, b| (-a.updated_ms, &a.id).cmp(&(-b.updated_ms, &b.id)));
+        all.sort_by(|a, b| (b.updated_ms, &a.id).cmp(&(a.updated_ms, &b.id)));
         let limit = list.limit.unwrap_or(100);
         let more = all.len() > limit;
         all.truncate(limit);
@@ -199,6 +213,7 @@ impl Store for MemoryStore {
     }
 
     async fn delete_conversation(&self, owner: &Owner, id: &ConversationId) -> Result<(), Error> {
+        let _wake = self.wake_conversation(owner, id);
         let mut world = self.world();
         let gone = world.trees.remove(&(owner.clone(), id.clone()));
         gone.ok_or_else(|| Error::not_found(Thing::Conversation, id))?;
@@ -216,6 +231,8 @@ impl Store for MemoryStore {
         request: AppendRequest,
     ) -> Result<Appended, Error> {
         rules::check_append(&request, &self.limits)?;
+        let ends = request.ends_stream;
+        let _wake = ends.map(|claim| self.wake_stream(owner, id, claim.stream));
         self.tree(owner, id, |tree| tree.append(owner, request, &self.limits))
     }
 
@@ -286,10 +303,12 @@ impl Store for MemoryStore {
         request: RedactRequest,
     ) -> Result<Redacted, Error> {
         rules::check_redact(&request, &self.limits)?;
+        let _wake = self.wake_conversation(owner, id);
         self.tree(owner, id, |tree| tree.redact(&request))
     }
 
     async fn erase(&self, owner: &Owner, scope: &EraseScope) -> Result<Erased, Error> {
+        let _wake = self.signals.wake(WakeScope::Owner(owner.clone()));
         Ok(self.world().erase(owner, scope))
     }
 
@@ -304,6 +323,10 @@ impl Store for MemoryStore {
     }
 
     fn search(&self) -> Option<&dyn Search> {
+        Some(self)
+    }
+
+    fn streams(&self) -> Option<&dyn Streams> {
         Some(self)
     }
 }

@@ -16,6 +16,7 @@ impl Tree {
     pub(super) fn redact(&mut self, request: &RedactRequest) -> Result<Redacted, Error> {
         let indices = request.nodes.iter().map(|id| self.index(*id));
         let indices = indices.collect::<Result<Vec<usize>, Error>>()?;
+        self.streams.remove_ended();
         let mut done = Redacted::default();
         for index in indices {
             if let Some(node) = self.bury(index, request.at_ms) {

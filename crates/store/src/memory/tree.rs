@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use contexture_ir::{BranchName, CheckpointName, ContentHash, MessageId, NodeId, Owner};
 
+use super::stream_log::Logs;
 use crate::blob::BlobId;
 use crate::conversation::{Conversation, ConversationUpdate, NewConversation, TitleChange};
 use crate::error::{Error, Thing};
@@ -34,6 +35,7 @@ pub(super) struct Tree {
     pub(super) values: BTreeMap<ContentHash, Arc<[u8]>>,
     pub(super) blobs: BTreeMap<BlobId, Arc<[u8]>>,
     pub(super) events: Vec<Event>,
+    pub(super) streams: Logs,
 }
 
 /// A node, where it stands and what state it has.
@@ -85,6 +87,7 @@ impl Tree {
             values: BTreeMap::new(),
             blobs: BTreeMap::new(),
             events: Vec::new(),
+            streams: Logs::default(),
         };
         tree.event(at_ms, EventKind::Created);
         tree

@@ -54,6 +54,9 @@ pub fn check_append(request: &AppendRequest, limits: &Limits) -> Result<usize, E
 }
 
 fn check_empty(request: &AppendRequest) -> Result<(), Error> {
+    if request.ends_stream.is_some() {
+        return Err(Error::invalid("append", "a stream ends with an item"));
+    }
     let why = if !matches!(request.at, AppendAt::New(_)) {
         "no items"
     } else if !request.patch.is_empty() {

@@ -18,6 +18,7 @@ mod replay;
 mod root_record;
 mod said;
 mod snippet;
+mod stream;
 mod terms;
 
 pub use automatic_name::automatic_name;
@@ -37,4 +38,8 @@ pub use replay::{Stored, replay};
 pub use root_record::{RootRecord, decode_root, encode_root};
 pub use said::{SAID_BYTES, said};
 pub use snippet::snippet;
+pub use stream::{
+    check_chunks, check_claim, check_finish, check_running, chunk_range, end_stream, known_chunks,
+    land_chunks,
+};
 pub use terms::{Purpose, Shape, TERM_BYTES, TERMS_VERSION, Term, index_terms, terms};

@@ -1,0 +1,116 @@
+//! Streams in memory: the lock, the limits, who is woken.
+
+use async_trait::async_trait;
+use contexture_ir::{ConversationId, Owner, StreamId};
+
+use super::MemoryStore;
+use super::stream_log::Logs;
+use crate::error::Error;
+use crate::limits::Limits;
+use crate::rules;
+use crate::stream::{
+    AppendChunks, ChunkPage, FinishStream, ReadChunks, StreamOpened, StreamRecord, Streams,
+};
+use crate::stream_signal::{StreamSignal, Wake, WakeScope};
+
+impl MemoryStore {
+    /// Changes a stream, and wakes those who wait for it.
+    fn change<T>(
+        &self,
+        owner: &Owner,
+        id: &ConversationId,
+        stream: StreamId,
+        f: impl FnOnce(&mut Logs, &Limits) -> Result<T, Error>,
+    ) -> Result<T, Error> {
+        let _wake = self.wake_stream(owner, id, stream);
+        self.tree(owner, id, |tree| f(&mut tree.streams, &self.limits))
+    }
+
+    pub(super) fn wake_stream(&self, owner: &Owner, id: &ConversationId, stream: StreamId) -> Wake {
+        let scope = WakeScope::Stream(owner.clone(), id.clone(), stream);
+        self.signals.wake(scope)
+    }
+}
+
+#[async_trait]
+impl Streams for MemoryStore {
+    async fn open_stream(
+        &self,
+        owner: &Owner,
+        id: &ConversationId,
+        stream: StreamId,
+        at_ms: i64,
+    ) -> Result<StreamOpened, Error> {
+        self.change(owner, id, stream, |logs, limits| {
+            logs.open(stream, at_ms, &limits.streams)
+        })
+    }
+
+    async fn append_chunks(
+        &self,
+        owner: &Owner,
+        id: &ConversationId,
+        append: AppendChunks,
+    ) -> Result<StreamRecord, Error> {
+        rules::check_chunks(&append, &self.limits.streams)?;
+        let stream = append.claim.stream;
+        self.change(owner, id, stream, |logs, limits| {
+            logs.log(stream)?.append(append, &limits.streams)
+        })
+    }
+
+    async fn finish_stream(
+        &self,
+        owner: &Owner,
+        id: &ConversationId,
+        finish: FinishStream,
+    ) -> Result<StreamRecord, Error> {
+        rules::check_finish(&finish, &self.limits.streams)?;
+        let stream = finish.claim.stream;
+        self.change(owner, id, stream, |logs, _| {
+            logs.log(stream)?.finish(finish)
+        })
+    }
+
+    async fn cancel_stream(
+        &self,
+        owner: &Owner,
+        id: &ConversationId,
+        stream: StreamId,
+        at_ms: i64,
+    ) -> Result<StreamRecord, Error> {
+        self.change(owner, id, stream, |logs, _| {
+            Ok(logs.log(stream)?.cancel(at_ms))
+        })
+    }
+
+    async fn read_chunks(
+        &self,
+        owner: &Owner,
+        id: &ConversationId,
+        read: ReadChunks,
+    ) -> Result<ChunkPage, Error> {
+        self.tree(owner, id, |tree| tree.streams.log(read.stream)?.read(&read))
+    }
+
+    async fn list_streams(
+        &self,
+        owner: &Owner,
+        id: &ConversationId,
+    ) -> Result<Vec<StreamRecord>, Error> {
+        self.tree(owner, id, |tree| Ok(tree.streams.list()))
+    }
+
+    async fn delete_stream(
+        &self,
+        owner: &Owner,
+        id: &ConversationId,
+        stream: StreamId,
+    ) -> Result<(), Error> {
+        self.change(owner, id, stream, |logs, _| logs.delete(stream).map(drop))
+    }
+
+    fn stream_signal(&self, owner: &Owner, id: &ConversationId, stream: StreamId) -> StreamSignal {
+        self.signals.listen(owner, id, stream)
+    }
+}

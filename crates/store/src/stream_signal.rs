@@ -1,0 +1,211 @@
+//! Waking those who wait for a stream, within one process.
+//!
+//! A backend has one [`StreamSignals`]. It hands a [`Wake`] to whatever writes, and drops it once
+//! the write is visible, on every way out: a call too many costs one read, a call too few would
+//! leave a reader asleep. Not here: changes made by other processes; nobody is woken for them.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use contexture_ir::{ConversationId, Owner, StreamId};
+use tokio::sync::watch;
+
+type Key = (Owner, ConversationId, StreamId);
+type Listeners = BTreeMap<Key, watch::Sender<()>>;
+
+/// Who waits for which stream. Clones are the same.
+#[derive(Clone, Debug, Default)]
+pub struct StreamSignals(Arc<Mutex<Listeners>>);
+
+impl StreamSignals {
+    /// Listens to a stream, there or not.
+    #[must_use]
+    pub fn listen(&self, owner: &Owner, id: &ConversationId, stream: StreamId) -> StreamSignal {
+        let key = (owner.clone(), id.clone(), stream);
+        let mut listeners = self.lock();
+        let sender = listeners.entry(key.clone()).or_default();
+        let changes = sender.subscribe();
+        StreamSignal(Some(Listening {
+            changes: Some(changes),
+            key,
+            signals: self.clone(),
+        }))
+    }
+
+    /// Wakes all who wait for what `scope` says, when the result is dropped.
+    #[must_use = "it wakes when it is dropped"]
+    pub fn wake(&self, scope: WakeScope) -> Wake {
+        Wake {
+            scope,
+            signals: self.clone(),
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Listeners> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Whom a write concerns.
+#[derive(Clone, Debug)]
+pub enum WakeScope {
+    /// Those who wait for this stream.
+    Stream(Owner, ConversationId, StreamId),
+    /// Those who wait for any stream of this conversation.
+    Conversation(Owner, ConversationId),
+    /// Those who wait for any stream of this owner.
+    Owner(Owner),
+}
+
+impl WakeScope {
+    fn covers(&self, (owner, id, _): &Key) -> bool {
+        match self {
+            Self::Stream(of, one, _) | Self::Conversation(of, one) => of == owner && one == id,
+            Self::Owner(of) => of == owner,
+        }
+    }
+}
+
+/// Wakes when it is dropped.
+#[derive(Debug)]
+pub struct Wake {
+    scope: WakeScope,
+    signals: StreamSignals,
+}
+
+impl Drop for Wake {
+    fn drop(&mut self) {
+        let listeners = self.signals.lock();
+        if let WakeScope::Stream(owner, id, stream) = &self.scope {
+            let key = (owner.clone(), id.clone(), *stream);
+            if let Some(sender) = listeners.get(&key) {
+                sender.send_replace(());
+            }
+            return;
+        }
+        // Rare writes: deletions, erasures, redactions.
+        for (key, sender) in listeners.iter() {
+            if self.scope.covers(key) {
+                sender.send_replace(());
+            }
+        }
+    }
+}
+
+/// Tells of changes of one stream.
+pub struct StreamSignal(Option<Listening>);
+
+struct Listening {
+    /// `None` only while it is dropped.
+    changes: Option<watch::Receiver<()>>,
+    key: Key,
+    signals: StreamSignals,
+}
+
+impl StreamSignal {
+    /// A signal that never comes.
+    #[must_use]
+    pub fn never() -> Self {
+        Self(None)
+    }
+
+    /// Forgets the changes until now: to be called before looking.
+    pub fn mark_seen(&mut self) {
+        if let Some(changes) = self.changes() {
+            changes.mark_unchanged();
+        }
+    }
+
+    /// Waits for a change since [`StreamSignal::mark_seen`]. May be dropped and called again.
+    pub async fn changed(&mut self) {
+        if let Some(changes) = self.changes()
+            && changes.changed().await.is_ok()
+        {
+            return;
+        }
+        std::future::pending().await
+    }
+
+    fn changes(&mut self) -> Option<&mut watch::Receiver<()>> {
+        self.0.as_mut()?.changes.as_mut()
+    }
+}
+
+impl fmt::Debug for StreamSignal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let stream = self.0.as_ref().map(|listening| listening.key.2);
+        f.debug_tuple("StreamSignal").field(&stream).finish()
+    }
+}
+
+impl Drop for Listening {
+    fn drop(&mut self) {
+        let mut listeners = self.signals.lock();
+        self.changes = None;
+        let last = |sender: &watch::Sender<()>| sender.receiver_count() == 0;
+        if listeners.get(&self.key).is_some_and(last) {
+            listeners.remove(&self.key);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::pin::pin;
+    use std::task::{Context, Poll, Waker};
+
+    use super::*;
+
+    fn is_woken(signal: &mut StreamSignal) -> bool {
+        let woken = pin!(signal.changed()).poll(&mut Context::from_waker(Waker::noop()));
+        woken == Poll::Ready(())
+    }
+
+    #[test]
+    fn a_wake_reaches_those_it_concerns() {
+        let signals = StreamSignals::default();
+        let (ada, bob) = (Owner::new("ada").unwrap(), Owner::new("bob").unwrap());
+        let (one, two) = ("one".parse().unwrap(), "two".parse().unwrap());
+        let stream = |n: u8| StreamId::from_bytes([n; 16]);
+        let mut all = [
+            signals.listen(&ada, &one, stream(1)),
+            signals.listen(&ada, &one, stream(1)),
+            signals.listen(&ada, &one, stream(2)),
+            signals.listen(&ada, &two, stream(1)),
+            signals.listen(&bob, &one, stream(1)),
+            StreamSignal::never(),
+        ];
+        let mut check = |scope, wanted: [bool; 6]| {
+            drop(signals.wake(scope));
+            assert_eq!(all.each_mut().map(is_woken), wanted);
+            all.iter_mut().for_each(StreamSignal::mark_seen);
+        };
+        let of_stream = WakeScope::Stream(ada.clone(), one.clone(), stream(1));
+        check(of_stream, [true, true, false, false, false, false]);
+        let of_conversation = WakeScope::Conversation(ada.clone(), one);
+        check(of_conversation, [true, true, true, false, false, false]);
+        check(
+            WakeScope::Owner(ada),
+            [true, true, true, true, false, false],
+        );
+        drop(all);
+        assert!(signals.lock().is_empty());
+    }
+
+    #[test]
+    fn what_was_before_marking_is_forgotten() {
+        let signals = StreamSignals::default();
+        let (owner, id) = (Owner::local(), ConversationId::new("c").unwrap());
+        let stream = StreamId::from_bytes([0; 16]);
+        let wake = || drop(signals.wake(WakeScope::Stream(owner.clone(), id.clone(), stream)));
+        wake();
+        let mut signal = signals.listen(&owner, &id, stream);
+        assert!(!is_woken(&mut signal));
+        wake();
+        signal.mark_seen();
+        assert!(!is_woken(&mut signal));
+        wake();
+        assert!(is_woken(&mut signal));
+    }
+}

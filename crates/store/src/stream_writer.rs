@@ -1,0 +1,249 @@
+//! Gathering small chunks into appends.
+//!
+//! A model sends a few bytes at a time, and an append costs a transaction. [`ChunkWriter`] holds
+//! chunks back until there are enough of them or the oldest has waited for long enough. Not here:
+//! a task of its own; its owner calls it.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use contexture_ir::{ConversationId, Owner, StreamId};
+use tokio::time::Instant;
+
+use crate::error::Error;
+use crate::rules;
+use crate::store::Store;
+use crate::stream::{AppendChunks, FinishStream, ReadChunks, StreamLimits, StreamRecord};
+use crate::stream_cursor::{StreamClaim, StreamEnd};
+use crate::stream_signal::StreamSignal;
+use crate::stream_tail::{streams, wait};
+
+/// When what was gathered is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Gather {
+    /// As soon as so many chunks wait. Default 32.
+    pub chunks: usize,
+    /// As soon as so many bytes wait. Default 16 KiB.
+    pub bytes: usize,
+    /// As soon as the oldest has waited so long. Default 250 ms.
+    pub delay: Duration,
+    /// How often to look whether another process asked to cancel, while nothing is written; a
+    /// request made through the same store is seen at once. Default 1 s; `None`: never.
+    pub poll: Option<Duration>,
+}
+
+impl Default for Gather {
+    fn default() -> Self {
+        Self {
+            chunks: 32,
+            bytes: 16 << 10,
+            delay: Duration::from_millis(250),
+            poll: Some(Duration::from_secs(1)),
+        }
+    }
+}
+
+/// The writer of a stream.
+///
+/// [`ChunkWriter::push`] takes a chunk and writes when it is time. Between chunks nothing runs by
+/// itself: wait for [`ChunkWriter::cancelled`] beside the model's next chunk, in a `select!`; it
+/// writes what has waited for long enough, and returns when somebody wants the answer to stop.
+/// Chunks are written in the order of the pushes, whatever fails: after an error they wait on, and
+/// the next call tries again. Any of its futures may be dropped.
+///
+/// A writer that is dropped writes nothing more. What it had gathered, at most
+/// [`Gather::delay`] old, is lost, and the stream goes on running, for whoever recovers it:
+/// [`ChunkWriter::finish`] ends it. Needs tokio's timer.
+#[derive(Debug)]
+pub struct ChunkWriter {
+    store: Arc<dyn Store>,
+    owner: Owner,
+    id: ConversationId,
+    gather: Gather,
+    signal: StreamSignal,
+    /// As the latest call left it.
+    stream: StreamRecord,
+    /// The number of the first that waits. The record may be ahead, after an append of which
+    /// nobody heard.
+    seq: u64,
+    waiting: Vec<Arc<[u8]>>,
+    bytes: usize,
+    /// When the oldest has waited for long enough.
+    due: Option<Instant>,
+    /// The time given with the latest push.
+    at_ms: i64,
+}
+
+impl ChunkWriter {
+    /// Opens a stream for writing; gives also what was there.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Streams::open_stream`](crate::Streams::open_stream); [`Error::Invalid`] if the
+    /// store keeps no streams.
+    pub async fn open(
+        store: Arc<dyn Store>,
+        owner: &Owner,
+        id: &ConversationId,
+        stream: StreamId,
+        gather: Gather,
+        at_ms: i64,
+    ) -> Result<(Self, Option<StreamRecord>), Error> {
+        let signal = streams(&*store)?.stream_signal(owner, id, stream);
+        let opened = streams(&*store)?.open_stream(owner, id, stream, at_ms);
+        let opened = opened.await?;
+        let writer = Self {
+            owner: owner.clone(),
+            id: id.clone(),
+            gather,
+            signal,
+            stream: opened.stream,
+            seq: 0,
+            waiting: Vec::new(),
+            bytes: 0,
+            due: None,
+            at_ms,
+            store,
+        };
+        Ok((writer, opened.before))
+    }
+
+    /// What the append of the final item names.
+    #[must_use]
+    pub fn claim(&self) -> StreamClaim {
+        self.stream.claim()
+    }
+
+    /// The stream, as the latest call left it.
+    #[must_use]
+    pub fn stream(&self) -> &StreamRecord {
+        &self.stream
+    }
+
+    /// Takes a chunk, and writes if it is time.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Limit`] for a chunk that could never be written; it is not taken. Otherwise those
+    /// of [`Streams::append_chunks`](crate::Streams::append_chunks); the chunk was taken.
+    pub async fn push(&mut self, chunk: impl Into<Arc<[u8]>>, at_ms: i64) -> Result<(), Error> {
+        let chunk = chunk.into();
+        let alone = AppendChunks {
+            claim: self.claim(),
+            seq: 0,
+            chunks: vec![Arc::clone(&chunk)],
+            at_ms,
+        };
+        rules::check_chunks(&alone, self.limits())?;
+        self.bytes += chunk.len();
+        self.waiting.push(chunk);
+        self.at_ms = at_ms;
+        let due = Instant::now() + self.gather.delay;
+        self.due.get_or_insert(due);
+        let enough = self.waiting.len() >= self.gather.chunks || self.bytes >= self.gather.bytes;
+        if enough || self.is_due() {
+            self.flush().await?;
+        }
+        Ok(())
+    }
+
+    /// Writes what waits.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Streams::append_chunks`](crate::Streams::append_chunks).
+    pub async fn flush(&mut self) -> Result<(), Error> {
+        while !self.waiting.is_empty() {
+            let chunks = self.next_append();
+            let count = chunks.len();
+            let append = AppendChunks {
+                claim: self.claim(),
+                seq: self.seq,
+                chunks,
+                at_ms: self.at_ms,
+            };
+            let written = streams(&*self.store)?.append_chunks(&self.owner, &self.id, append);
+            // Until here nothing was forgotten: dropped and repeated, the call is the same.
+            self.stream = written.await?;
+            self.seq += count as u64;
+            let written = self.waiting.drain(..count);
+            self.bytes -= written.map(|chunk| chunk.len()).sum::<usize>();
+        }
+        self.due = None;
+        Ok(())
+    }
+
+    /// As many of the waiting chunks as one append may carry.
+    fn next_append(&self) -> Vec<Arc<[u8]>> {
+        let limits = self.limits();
+        let mut bytes = 0_usize;
+        let fits = |chunk: &&Arc<[u8]>| {
+            bytes = bytes.saturating_add(chunk.len());
+            bytes <= limits.bytes
+        };
+        let some = self.waiting.iter().take(limits.append_chunks.max(1));
+        some.take_while(fits).cloned().collect()
+    }
+
+    /// Returns when somebody asked to cancel; until then writes what has waited for long enough.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Streams::append_chunks`](crate::Streams::append_chunks) and
+    /// [`Error::StaleEpoch`]: somebody else writes the stream.
+    pub async fn cancelled(&mut self) -> Result<(), Error> {
+        while !self.stream.cancel_requested {
+            let Some(due) = self.due else {
+                wait(&mut self.signal, self.gather.poll).await;
+                self.look().await?;
+                continue;
+            };
+            let changed = wait(&mut self.signal, self.gather.poll);
+            match tokio::time::timeout_at(due, changed).await {
+                Ok(()) => self.look().await?,
+                Err(_) => self.flush().await?,
+            }
+        }
+        Ok(())
+    }
+
+    /// Ends the stream, after writing what waits. May be repeated after an error.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Streams::append_chunks`](crate::Streams::append_chunks) and
+    /// [`Streams::finish_stream`](crate::Streams::finish_stream).
+    pub async fn finish(&mut self, end: StreamEnd, at_ms: i64) -> Result<(), Error> {
+        self.flush().await?;
+        let finish = FinishStream {
+            claim: self.claim(),
+            end,
+            at_ms,
+        };
+        let finished = streams(&*self.store)?.finish_stream(&self.owner, &self.id, finish);
+        self.stream = finished.await?;
+        Ok(())
+    }
+
+    /// What became of the stream since the latest call.
+    async fn look(&mut self) -> Result<(), Error> {
+        self.signal.mark_seen();
+        let nothing = ReadChunks {
+            limit: 0,
+            ..ReadChunks::new(self.stream.id)
+        };
+        let page = streams(&*self.store)?.read_chunks(&self.owner, &self.id, nothing);
+        let page = page.await?;
+        rules::check_claim(&page.stream, self.claim())?;
+        self.stream = page.stream;
+        Ok(())
+    }
+
+    fn is_due(&self) -> bool {
+        self.due.is_some_and(|due| due <= Instant::now())
+    }
+
+    fn limits(&self) -> &StreamLimits {
+        &self.store.limits().streams
+    }
+}
