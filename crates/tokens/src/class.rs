@@ -99,6 +99,11 @@ fn runs(piece: &[u8]) -> u64 {
 }
 
 fn blank(piece: &[u8]) -> bool {
+    // Most pieces are told by their first byte or, behind a space, by their last.
+    let ink = |byte: Option<&u8>| byte.is_some_and(u8::is_ascii_graphic);
+    if ink(piece.first()) || ink(piece.last()) {
+        return false;
+    }
     std::str::from_utf8(piece).is_ok_and(|text| text.chars().all(char::is_whitespace))
 }
 

@@ -33,13 +33,13 @@ const SLACK: u64 = 2;
 static CLAUDE_V1: EstimatingCounter = EstimatingCounter {
     encoding: Encoding::ClaudeV1,
     ratios: [
-        Ratio(1000, 1180, 1350),
-        Ratio(1050, 1250, 1500),
-        Ratio(1000, 1220, 1500),
+        Ratio(1080, 1180, 1320),
+        Ratio(1080, 1250, 1500),
+        Ratio(1050, 1220, 1500),
         Ratio(950, 1450, 2200),
         Ratio(850, 1300, 2300),
-        Ratio(333, 600, 1000),
-        Ratio(300, 1000, 1500),
+        Ratio(400, 650, 1000),
+        Ratio(700, 1000, 1500),
     ],
 };
 
@@ -48,13 +48,13 @@ static CLAUDE_V1: EstimatingCounter = EstimatingCounter {
 static CLAUDE_V2: EstimatingCounter = EstimatingCounter {
     encoding: Encoding::ClaudeV2,
     ratios: [
-        Ratio(1000, 1530, 1950),
-        Ratio(1050, 1620, 2200),
-        Ratio(1000, 1580, 2200),
-        Ratio(950, 1850, 2970),
-        Ratio(850, 1700, 3300),
-        Ratio(333, 700, 1000),
-        Ratio(300, 1000, 1500),
+        Ratio(1200, 1530, 1800),
+        Ratio(1200, 1620, 2000),
+        Ratio(1150, 1580, 2000),
+        Ratio(1050, 1850, 2900),
+        Ratio(950, 1700, 3000),
+        Ratio(400, 750, 1000),
+        Ratio(700, 1000, 1500),
     ],
 };
 

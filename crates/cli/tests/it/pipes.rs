@@ -275,6 +275,10 @@ fn bad_lines_do_not_stop_the_rest() {
                 "unknown_model",
             ),
             (
+                r#"{"from":"openai-chat","input":[{"role":"user","content":"hi"}],"model":"gpt-5.4"}"#,
+                "wrong_provider",
+            ),
+            (
                 r#"{"from":"openai-chat","input":[],"to":"openai-chat"}"#,
                 "nothing_to_say",
             ),
