@@ -33,6 +33,7 @@ mod redact;
 mod search;
 mod state;
 mod store;
+mod turn;
 #[cfg(test)]
 mod upgrade;
 mod writer;

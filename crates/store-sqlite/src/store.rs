@@ -81,7 +81,8 @@ impl SqliteStore {
             source: Some(Box::new(source)),
         };
         let tidy = |conn: &Connection| Ok(deletion::step_any(conn)?.more || search::tidy(conn)?);
-        let writer = Writer::start(conn, &path, options.queue_bytes, tidy).map_err(cannot_start)?;
+        let writer = Writer::start(conn, &path, options.queue_bytes, options.busy_timeout, tidy)
+            .map_err(cannot_start)?;
         Ok(Self {
             readers: Readers::new(Arc::clone(&path), options.readers),
             limits: Arc::new(options.limits),

@@ -6,18 +6,21 @@
 //! does not disturb its neighbours, not even by a panic: that is an error like any other. The queue
 //! is bounded in bytes. When nothing waits and something is left to be tidied up, it does that.
 
+use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, Sender, TryRecvError, channel};
 use std::thread::JoinHandle;
+use std::time::Duration;
 
 use contexture_store::{Error, StorageFault};
 use rusqlite::{Connection, ErrorCode};
 use tokio::sync::oneshot;
 
 use crate::fault::{Fault, from_sqlite};
+use crate::turn::Turn;
 
 /// Calls and bytes that are committed together at most.
 const BATCH_CALLS: usize = 1024;
@@ -109,19 +112,21 @@ impl Writer {
         conn: Connection,
         path: &Path,
         max_bytes: usize,
+        patience: Duration,
         tidy: Tidy,
     ) -> std::io::Result<Self> {
         let untidy = Untidy(Arc::new(AtomicBool::new(true)));
         let rest = Rest {
             untidy: untidy.clone(),
             tidy,
+            failed: Cell::new(false),
         };
         let (queue, calls) = channel();
         let waiting = Arc::new(AtomicUsize::new(0));
         let path = path.to_owned();
         let thread = std::thread::Builder::new()
             .name("contexture-writer".to_owned())
-            .spawn(move || work(&conn, &path, &calls, &rest))?;
+            .spawn(move || work(&conn, &path, &calls, &rest, Turn::new(patience)))?;
         Ok(Self {
             queue: Some(queue),
             waiting,
@@ -238,17 +243,18 @@ pub(crate) fn guarded<T>(
 struct Rest {
     untidy: Untidy,
     tidy: Tidy,
+    failed: Cell<bool>,
 }
 
 impl Rest {
-    /// One step, in a transaction of its own; says whether there may be more. What fails is tried
-    /// again when somebody says so, or when the database is opened next.
-    fn step(&self, conn: &Connection) {
+    /// One step, in a transaction of its own. What fails is tried again after the next call, or when
+    /// the database is opened next.
+    fn step(&self, conn: &Connection, turn: &mut Turn) {
         if !self.untidy.0.swap(false, Ordering::Acquire) {
             return;
         }
         let step = || -> Result<bool, Fault> {
-            conn.execute_batch("BEGIN IMMEDIATE")?;
+            turn.begin(conn)?;
             let more = (self.tidy)(conn)?;
             conn.execute_batch("COMMIT")?;
             Ok(more)
@@ -256,12 +262,23 @@ impl Rest {
         match catch_unwind(AssertUnwindSafe(step)) {
             Ok(Ok(true)) => self.untidy.set(),
             Ok(Ok(false)) => {}
-            failed => tracing::warn!(?failed, "what a deletion left is not tidied up"),
+            failed => {
+                tracing::warn!(?failed, "what a deletion left is not tidied up");
+                self.failed.set(true);
+            }
         }
         if !conn.is_autocommit()
             && let Err(error) = conn.execute_batch("ROLLBACK")
         {
             tracing::error!(%error, "cannot roll back");
+        }
+        turn.end();
+    }
+
+    /// After a call that went well, what failed before may do so too.
+    fn try_again(&self) {
+        if self.failed.take() {
+            self.untidy.set();
         }
     }
 
@@ -270,13 +287,13 @@ impl Rest {
     }
 }
 
-fn work(conn: &Connection, path: &Path, calls: &Receiver<Call>, rest: &Rest) {
+fn work(conn: &Connection, path: &Path, calls: &Receiver<Call>, rest: &Rest, mut turn: Turn) {
     loop {
         let first = match calls.try_recv() {
             Ok(call) => call,
             Err(TryRecvError::Disconnected) => return,
             Err(TryRecvError::Empty) if rest.is_due() => {
-                rest.step(conn);
+                rest.step(conn, &mut turn);
                 continue;
             }
             Err(TryRecvError::Empty) => match calls.recv() {
@@ -289,7 +306,7 @@ fn work(conn: &Connection, path: &Path, calls: &Receiver<Call>, rest: &Rest) {
         let mut batch = Vec::new();
         while let Some(call) = next.take() {
             if call.scope == Scope::Alone {
-                run(conn, path, std::mem::take(&mut batch));
+                run(conn, path, std::mem::take(&mut batch), &mut turn);
                 let ran = call.run(Ok(conn));
                 answer(ran, None);
                 break;
@@ -300,17 +317,18 @@ fn work(conn: &Connection, path: &Path, calls: &Receiver<Call>, rest: &Rest) {
                 bytes += next.as_ref().map_or(0, |call| call.weight.bytes);
             }
         }
-        run(conn, path, batch);
+        run(conn, path, batch, &mut turn);
+        rest.try_again();
     }
 }
 
 /// Runs a batch: all calls in one transaction, one answer each.
-fn run(conn: &Connection, path: &Path, batch: Vec<Call>) {
+fn run(conn: &Connection, path: &Path, batch: Vec<Call>, turn: &mut Turn) {
     if batch.is_empty() {
         return;
     }
     let mut calls = batch.into_iter();
-    if let Err(error) = conn.execute_batch("BEGIN IMMEDIATE") {
+    if let Err(error) = turn.begin(conn) {
         // Not even begun: nothing can have happened. Errors are not `Clone`, so each caller gets
         // one of its own.
         let code = error.sqlite_error().copied();
@@ -329,6 +347,7 @@ fn run(conn: &Connection, path: &Path, batch: Vec<Call>) {
         }
     }
     let end = finish(conn, ran.iter().any(|ran| ran.keep));
+    turn.end();
     for ran in ran {
         let failure = end.as_ref().err().map(|end| end.for_caller(path));
         // A call that failed by itself keeps its own reason.
@@ -451,7 +470,7 @@ mod tests {
         conn.execute_batch("CREATE TABLE t (n INTEGER PRIMARY KEY)")
             .unwrap();
         let other = Connection::open(&*path).unwrap();
-        let writer = Writer::start(conn, &path, 1 << 20, |_| Ok(false)).unwrap();
+        let writer = Writer::start(conn, &path, 1 << 20, Duration::ZERO, |_| Ok(false)).unwrap();
         let (go, gate) = channel::<()>();
         let mut first = Box::pin(writer.call(
             0,
@@ -497,7 +516,7 @@ mod tests {
         conn.execute_batch("CREATE TABLE t (n INTEGER PRIMARY KEY)")
             .unwrap();
         let other = Connection::open(&*path).unwrap();
-        let writer = Writer::start(conn, &path, 1 << 20, |_| Ok(false)).unwrap();
+        let writer = Writer::start(conn, &path, 1 << 20, Duration::ZERO, |_| Ok(false)).unwrap();
         let panics = |n| {
             move |conn: &Connection| -> Result<u32, Fault> {
                 insert(conn, n)?;

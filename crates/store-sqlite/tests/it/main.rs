@@ -10,6 +10,7 @@ mod crash;
 mod damage;
 mod files;
 mod layout;
+mod processes;
 mod queue;
 mod removal;
 mod searching;
