@@ -16,6 +16,7 @@ mod owners;
 mod reading;
 mod redacting;
 mod replaying;
+mod searching;
 mod states;
 
 use crate::behaviour::{Behaviour, Level};
@@ -162,6 +163,16 @@ static TABLE: &[Behaviour] = table! {
         an_owner_goes_whole
         it_goes_on_where_it_was_dropped
         values_are_listed_across_scopes_in_pages;
+    Base searching:
+        every_store_finds_the_same
+        any_text_is_a_query
+        snippets_are_plain_text_with_places
+        what_was_said_is_found
+        scopes_bound_where_it_looks
+        filters_bound_what_it_finds
+        pages_follow_each_other
+        limits_have_names
+        what_is_removed_is_not_found;
     Ownership owners:
         nobody_learns_of_a_strangers_conversation
         equal_bytes_of_two_owners_have_other_ids;

@@ -54,10 +54,12 @@ pub(super) fn fold(original: char, visit: &mut impl FnMut(char, Class)) {
             };
             return visit(part, class);
         }
-        // By way of upper case, so that ß is ss and a final sigma a sigma.
-        for upper in part.to_uppercase() {
-            for folded in upper.to_lowercase() {
-                visit(folded, class(folded));
+        // Down, up and down: so ẞ and ß are ss, and a final sigma is a sigma.
+        for lower in part.to_lowercase() {
+            for upper in lower.to_uppercase() {
+                for folded in upper.to_lowercase() {
+                    visit(folded, class(folded));
+                }
             }
         }
     });
@@ -133,7 +135,7 @@ mod tests {
     #[test]
     fn spellings_of_one_word_are_one() {
         for (text, expected) in [
-            ("Straße STRASSE", "strasse strasse"),
+            ("Straße STRASSE STRAẞE", "strasse strasse strasse"),
             ("Σίσυφος ΣΊΣΥΦΟΣ", "σισυφοσ σισυφοσ"),
             ("e\u{301}te\u{301} été", "ete ete"),
             ("ﬁne ﬁ", "fine fi"),

@@ -1,0 +1,233 @@
+//! What searching costs: `cargo bench -p contexture-store-sqlite --bench search`.
+//!
+//! Plain timing, one figure a line, medians. "Without words" are items of the same size in which
+//! there is nothing to index, measured in the same run.
+#![expect(
+    clippy::unwrap_used,
+    clippy::print_stdout,
+    clippy::indexing_slicing,
+    reason = "a benchmark prints, and fails by panicking"
+)]
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use contexture_ir::{Item, Message, NodeId, Role};
+use contexture_store::{
+    ConversationPage, ListConversations, NewItem, RedactRequest, SearchRequest, SearchScope, Store,
+};
+use contexture_store_sqlite::{SqliteOptions, SqliteStore, Synchronous};
+use contexture_store_testkit::Chat;
+use contexture_store_testkit::chat::NOW;
+
+fn main() {
+    let directory = tempfile::tempdir().unwrap();
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    runtime.block_on(async {
+        let at = |name: &str| directory.path().join(name);
+        for writing in [Writing::Nothing, Writing::Latin, Writing::Chinese] {
+            import(&at(&format!("{writing:?}.db")), writing).await;
+        }
+        for count in [100, 1000, 10_000, 100_000] {
+            find(&at(&format!("find-{count}.db")), count).await;
+        }
+        append(&at("append.db")).await;
+        remove(&at("find-100000.db")).await;
+    });
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Writing {
+    Nothing,
+    Latin,
+    Chinese,
+}
+
+/// Words as frequent as words are: the n-th one in n.
+struct Words(u64);
+
+impl Words {
+    fn number(&mut self, below: usize) -> usize {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        let share = (self.0 >> 11) as f64 / (1_u64 << 53) as f64;
+        ((below as f64).powf(share) as usize).min(below) - 1
+    }
+
+    fn text(&mut self, writing: Writing) -> String {
+        let mut text = String::new();
+        while text.len() < 140 {
+            match writing {
+                Writing::Chinese => {
+                    let c = 0x4E00 + self.number(3000) as u32;
+                    text.push(char::from_u32(c).unwrap());
+                    if self.0.is_multiple_of(12) {
+                        text.push('，');
+                    }
+                }
+                Writing::Latin | Writing::Nothing => {
+                    text.push_str(&word(self.number(30_000)));
+                    text.push(' ');
+                }
+            }
+        }
+        text
+    }
+}
+
+/// The n-th word: the more frequent, the shorter.
+fn word(n: usize) -> String {
+    let mut rest = n + 3;
+    let mut word = String::new();
+    while rest > 0 {
+        word.push(char::from(b"etaoinsrhl"[rest % 10]));
+        word.push(char::from(b"aeiou"[rest % 5]));
+        rest /= 10;
+    }
+    word
+}
+
+fn item(words: &mut Words, n: usize, writing: Writing) -> NewItem {
+    let text = words.text(writing);
+    let item = Item::Message(Message::text(Role::User, &text));
+    let id = NodeId::derive("bench", &[&n.to_le_bytes()]);
+    let json = match writing {
+        Writing::Nothing => item.to_json().replace("message", "x:other"),
+        Writing::Latin | Writing::Chinese => item.to_json(),
+    };
+    NewItem::new(id, &item, json, NOW)
+}
+
+async fn open(path: &Path, synchronous: Synchronous) -> Chat {
+    let options = SqliteOptions {
+        synchronous,
+        ..SqliteOptions::default()
+    };
+    Chat::start(Arc::new(SqliteStore::open_with(path, options).unwrap())).await
+}
+
+fn report(what: &str, times: &mut [Duration]) {
+    times.sort_unstable();
+    let (middle, p99) = (times[times.len() / 2], times[times.len() * 99 / 100]);
+    println!("{what:<58} {middle:>12.1?}   p99 {p99:.1?}");
+}
+
+async fn grow(chat: &Chat, count: usize, writing: Writing) -> usize {
+    let mut words = Words(88_172_645_463_325_252);
+    let mut bytes = 0;
+    for first in (0..count).step_by(1000) {
+        let items = (first..count.min(first + 1000)).map(|n| item(&mut words, n, writing));
+        let items: Vec<NewItem> = items.collect();
+        bytes += items.iter().map(|item| item.json.len()).sum::<usize>();
+        chat.tip("main", items).await.unwrap();
+    }
+    bytes
+}
+
+async fn import(path: &Path, writing: Writing) {
+    let count = 50_000;
+    let chat = open(path, Synchronous::Full).await;
+    let begun = Instant::now();
+    let bytes = grow(&chat, count, writing).await;
+    let took = begun.elapsed();
+    drop(chat);
+    let file = std::fs::metadata(path).unwrap().len() as usize;
+    let what = format!("import {count} messages, {writing:?}");
+    println!(
+        "{what:<58} {took:>12.1?}   {} B a message, file {} B: {:.2} times",
+        bytes / count,
+        file / count,
+        file as f64 / bytes as f64
+    );
+}
+
+async fn find(path: &Path, count: usize) {
+    let chat = open(path, Synchronous::Normal).await;
+    grow(&chat, count, Writing::Latin).await;
+    for (kind, query) in [
+        ("a rare word", word(9_000)),
+        ("a frequent word", word(20)),
+        ("two words", format!("{} {}", word(20), word(100))),
+        ("a phrase", format!("\"{} {}\"", word(2), word(3))),
+        ("a beginning", format!("{}*", &word(500)[..3])),
+        ("no such word", "xxxx".to_owned()),
+    ] {
+        for scope in [
+            SearchScope::Conversation(chat.id.clone()),
+            SearchScope::Owner,
+        ] {
+            let mut times = Vec::new();
+            let mut hits = 0;
+            for _ in 0..20 {
+                let request = SearchRequest {
+                    limit: 20,
+                    ..SearchRequest::new(query.clone(), scope.clone())
+                };
+                let begun = Instant::now();
+                let search = chat.store.search().unwrap();
+                hits = search.find(&chat.owner, request).await.unwrap().hits.len();
+                times.push(begun.elapsed());
+            }
+            if matches!(scope, SearchScope::Owner) && count < 100_000 {
+                continue;
+            }
+            let place = match scope {
+                SearchScope::Owner => "owner",
+                _ => "conversation",
+            };
+            report(
+                &format!("find {kind} ({hits} shown), {count} nodes, {place}"),
+                &mut times,
+            );
+        }
+    }
+}
+
+async fn append(path: &Path) {
+    let chat = open(path, Synchronous::Normal).await;
+    grow(&chat, 50_000, Writing::Latin).await;
+    let mut words = Words(1);
+    let mut times = [Vec::new(), Vec::new()];
+    for n in 0..2000 {
+        let kinds = [Writing::Nothing, Writing::Latin];
+        for (writing, times) in kinds.into_iter().zip(&mut times) {
+            let item = item(
+                &mut words,
+                1_000_000 + 2 * n + usize::from(writing == Writing::Latin),
+                writing,
+            );
+            let begun = Instant::now();
+            chat.tip("main", vec![item]).await.unwrap();
+            times.push(begun.elapsed());
+        }
+    }
+    let [without, with] = &mut times;
+    report("append 200 B without words at 50,000, NORMAL", without);
+    report("append 200 B with words at 50,000, NORMAL", with);
+}
+
+async fn remove(path: &Path) {
+    let store: Arc<dyn Store> = Arc::new(SqliteStore::open(path).unwrap());
+    let owner = contexture_ir::Owner::new("ada").unwrap();
+    let list = ListConversations::default();
+    let ConversationPage { conversations, .. } = store.conversations(&owner, list).await.unwrap();
+    let id = &conversations[0].id;
+    let mut times = Vec::new();
+    for n in 0..5_usize {
+        let request = RedactRequest {
+            nodes: vec![NodeId::derive("bench", &[&n.to_le_bytes()])],
+            values: Vec::new(),
+            blobs: Vec::new(),
+            at_ms: NOW,
+        };
+        let begun = Instant::now();
+        store.redact(&owner, id, request).await.unwrap();
+        times.push(begun.elapsed());
+    }
+    report("redact one node of 100,000, terms and all", &mut times);
+    let begun = Instant::now();
+    store.delete_conversation(&owner, id).await.unwrap();
+    println!("{:<58} {:>12.1?}", "delete 100,000 nodes", begun.elapsed());
+}

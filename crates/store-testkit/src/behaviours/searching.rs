@@ -1,0 +1,477 @@
+//! Full-text search. A store without it is not asked; that it says so is all there is to show.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use contexture_ir::{Audience, FunctionCall, FunctionCallOutput, Item, MessageId, Output, Role};
+use contexture_store::rules::{self, Query};
+use contexture_store::{
+    Activation, AppendRequest, At, Coverage, Error, Hidden, Hit, NewConversation, NewItem,
+    NodeKind, RedactRequest, RefChange, Search, SearchCursor, SearchPage, SearchRequest,
+    SearchScope, Store, Thing,
+};
+use proptest::prelude::*;
+use proptest::strategy::ValueTree;
+use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
+
+use crate::chat::{Chat, NOW, branch, item, node, on, said};
+
+type Tested = Arc<dyn Store>;
+
+static CORPUS: &str = include_str!("../../data/search/corpus.txt");
+static QUERIES: &str = include_str!("../../data/search/queries.txt");
+
+/// Names and texts.
+fn corpus() -> Vec<(&'static str, &'static str)> {
+    let lines = CORPUS.lines();
+    lines.map(|line| line.split_once('\t').unwrap()).collect()
+}
+
+/// A message whose id is made from its name.
+fn named(name: &str, text: &str) -> NewItem {
+    NewItem {
+        id: node(name),
+        ..said(Role::User, text)
+    }
+}
+
+/// A conversation with the whole corpus; `None` where there is no search.
+async fn library(store: Tested) -> Option<Chat> {
+    store.search()?;
+    let chat = Chat::start(store).await;
+    let items = corpus().into_iter().map(|(name, text)| named(name, text));
+    chat.tip("main", items.collect()).await.unwrap();
+    Some(chat)
+}
+
+async fn find_with(chat: &Chat, request: SearchRequest) -> Result<SearchPage, Error> {
+    let search: &dyn Search = chat.store.search().unwrap();
+    search.find(&chat.owner, request).await
+}
+
+/// Everything that is found in the conversation, as one page.
+fn all(chat: &Chat, query: &str) -> SearchRequest {
+    SearchRequest {
+        limit: 1000,
+        ..SearchRequest::new(query, SearchScope::Conversation(chat.id.clone()))
+    }
+}
+
+async fn find(chat: &Chat, query: &str) -> Vec<Hit> {
+    let page = find_with(chat, all(chat, query)).await.unwrap();
+    assert_eq!((page.next, page.coverage), (None, Coverage::Whole));
+    page.hits
+}
+
+/// The words of [`item`]s that are found, as a set.
+async fn words<'a>(chat: &Chat, request: SearchRequest, words: &[&'a str]) -> BTreeSet<&'a str> {
+    let hits = find_with(chat, request).await.unwrap().hits;
+    let found: BTreeSet<&str> = words
+        .iter()
+        .filter(|word| hits.iter().any(|hit| hit.node == node(word)))
+        .copied()
+        .collect();
+    assert_eq!(found.len(), hits.len(), "{hits:?}");
+    found
+}
+
+pub(super) async fn every_store_finds_the_same(store: Tested) {
+    let Some(chat) = library(store).await else {
+        return;
+    };
+    let corpus = corpus();
+    let mut count = 0;
+    for line in QUERIES.lines() {
+        let (query, expected) = line.split_once('\t').unwrap();
+        let hits = find(&chat, query).await;
+        let is_hit = |(name, _): &&(&str, &str)| hits.iter().any(|hit| hit.node == node(name));
+        let found: Vec<&str> = corpus
+            .iter()
+            .filter(is_hit)
+            .map(|(name, _)| *name)
+            .collect();
+        assert_eq!(found.join(" "), expected, "{query}");
+        assert_eq!(found.len(), hits.len(), "{query}");
+        count += 1;
+    }
+    assert!(count >= 200, "{count} queries");
+}
+
+/// Random texts made of what queries, indexes and databases might take for syntax, of pieces of
+/// the corpus, and of any characters.
+fn queries(count: usize) -> Vec<String> {
+    let syntax = [
+        "\"", "'", "*", "(", ")", "AND", "OR", "NOT", "NEAR(", "-", "+", "++", "#", ":", "^", "~",
+        "\\", "%", "_", "{", "}", "[", "]", "--", ";", "/*", "&", "|", "!", "<->", "@@", "\0", " ",
+        "\t", "\u{a0}", "\u{200b}", "\u{202e}", "$1", "?", "rowid", "terms:", "search",
+    ];
+    let texts: Vec<&str> = corpus().iter().flat_map(|(_, t)| t.split(' ')).collect();
+    let piece = prop_oneof![
+        3 => proptest::sample::select(syntax.to_vec()).prop_map(str::to_owned),
+        3 => proptest::sample::select(texts).prop_map(str::to_owned),
+        2 => "\\PC{1,4}",
+        1 => any::<String>(),
+    ];
+    let text = proptest::collection::vec((piece, any::<bool>()), 0..6);
+    let mut runner = TestRunner::new_with_rng(
+        Config::default(),
+        TestRng::deterministic_rng(RngAlgorithm::ChaCha),
+    );
+    let mut queries = Vec::with_capacity(count);
+    for _ in 0..count {
+        let mut query = String::new();
+        for (piece, spaced) in text.new_tree(&mut runner).unwrap().current() {
+            query.push_str(&piece);
+            if spaced {
+                query.push(' ');
+            }
+        }
+        queries.push(query);
+    }
+    queries
+}
+
+/// Any text is a query, and an index finds what reading everything finds, with the same scores.
+pub(super) async fn any_text_is_a_query(store: Tested) {
+    let Some(chat) = library(store).await else {
+        return;
+    };
+    let soak = std::env::var_os("CONTEXTURE_SOAK").is_some();
+    let mut found = 0;
+    for text in queries(if soak { 100_000 } else { 1000 }) {
+        let hits = find(&chat, &text).await;
+        let query = Query::parse(&text);
+        let mut expected: Vec<_> = corpus()
+            .into_iter()
+            .filter_map(|(name, text)| Some((rules::judge(&query, text)?.score, node(name))))
+            .collect();
+        expected.sort_unstable_by_key(|(score, node)| (std::cmp::Reverse(*score), *node));
+        let got: Vec<_> = hits.iter().map(|hit| (hit.score, hit.node)).collect();
+        assert_eq!(got, expected, "{text:?}");
+        found += usize::from(!hits.is_empty());
+    }
+    assert!(found > 100, "only {found} queries find anything");
+}
+
+pub(super) async fn snippets_are_plain_text_with_places(store: Tested) {
+    let Some(chat) = library(store).await else {
+        return;
+    };
+    for (query, shown, matches) in [
+        (
+            "script dog",
+            "<script>alert(\"dog\")</script> & other <b>markup</b>",
+            vec!["script", "dog", "script"],
+        ),
+        (
+            "\"lazy dog\" sleeps",
+            "A lazy dog sleeps; the brown fox does not.",
+            vec!["lazy dog", "sleeps"],
+        ),
+        ("都 首*", "東京都は日本の首都です。", vec!["都", "首", "都"]),
+        ("TIENG", "Tiếng Việt rất hay", vec!["Tiếng"]),
+    ] {
+        let hits = find(&chat, query).await;
+        let snippet = &hits[0].snippet;
+        assert_eq!(snippet.text, shown);
+        let places = snippet.matches.iter();
+        let places: Vec<&str> = places.map(|place| &snippet.text[place.clone()]).collect();
+        assert_eq!(places, matches, "{query}");
+    }
+    let long = format!("{} Needle {}", "hay ".repeat(5000), "straw ".repeat(5000));
+    chat.tip("main", vec![named("long", &long)]).await.unwrap();
+    let hits = find(&chat, "needle").await;
+    let snippet = &hits[0].snippet;
+    assert!(snippet.text.len() < 300, "{}", snippet.text);
+    assert!(snippet.text.starts_with('…') && snippet.text.ends_with('…'));
+    assert_eq!(&snippet.text[snippet.matches[0].clone()], "Needle");
+}
+
+pub(super) async fn what_was_said_is_found(store: Tested) {
+    if store.search().is_none() {
+        return;
+    }
+    let chat = Chat::start(store).await;
+    let call = FunctionCall::new("call-one", "read_file", r#"{"path":"a\nzebra.txt"}"#);
+    let call = Item::FunctionCall(call);
+    let output = Output::Text(r#"{"text":"caf\u00e9"}"#.to_owned());
+    let output = Item::FunctionCallOutput(FunctionCallOutput::new("call-one", output));
+    let other = r#"{"type":"x:note","id":"n1","text":"note"}"#;
+    let other = Item::parse(other).unwrap();
+    let mut items = Vec::new();
+    for (name, made) in [("call", &call), ("output", &output), ("other", &other)] {
+        items.push(NewItem::new(node(name), made, made.to_json(), NOW));
+    }
+    items.push(crate::chat::raw("broken", "{\"type\":\"message\""));
+    items.push(NewItem {
+        message_id: Some(MessageId::new("m1").unwrap()),
+        ..item("spoken \u{fffd}")
+    });
+    chat.tip("main", items).await.unwrap();
+    for (query, expected) in [
+        ("read_file", vec!["call"]),
+        ("zebra", vec!["call"]),
+        ("nzebra", vec![]),
+        ("cafe", vec!["output"]),
+        ("call-one", vec![]),
+        ("note", vec![]),
+        ("message", vec![]),
+        ("text", vec!["output"]),
+        ("spoken", vec!["spoken \u{fffd}"]),
+    ] {
+        let hits = find(&chat, query).await;
+        let found: Vec<_> = hits.iter().map(|hit| hit.node).collect();
+        let expected: Vec<_> = expected.into_iter().map(node).collect();
+        assert_eq!(found, expected, "{query}");
+    }
+    let hits = find(&chat, "spoken").await;
+    let Hit {
+        conversation,
+        message_id,
+        kind,
+        created_ms,
+        ..
+    } = &hits[0];
+    assert_eq!(
+        (conversation, *kind, *created_ms),
+        (&chat.id, NodeKind::User, NOW)
+    );
+    assert_eq!(message_id.as_ref().unwrap().as_str(), "m1");
+}
+
+pub(super) async fn scopes_bound_where_it_looks(store: Tested) {
+    if store.search().is_none() {
+        return;
+    }
+    let chat = Chat::start(Arc::clone(&store)).await;
+    chat.say("main", &["root x", "one x"]).await;
+    let fork = chat.rewind("main", "root x", Activation::Keep).await;
+    chat.say(&fork, &["two x"]).await;
+    chat.say("main", &["three x"]).await;
+    let mut new = NewConversation::new("about".parse().unwrap(), NOW);
+    new.resource = Some("thing".to_owned());
+    store.create_conversation(&chat.owner, new).await.unwrap();
+    let about = Chat {
+        id: "about".parse().unwrap(),
+        ..chat.clone()
+    };
+    about.say("main", &["four x"]).await;
+    let stranger = Chat::start_as(store, "bob", "chat").await;
+    stranger.say("main", &["five x"]).await;
+    let every = ["root x", "one x", "two x", "three x", "four x", "five x"];
+    let path = |at: At| SearchScope::Path {
+        conversation: chat.id.clone(),
+        at,
+    };
+    for (scope, expected) in [
+        (SearchScope::Owner, vec![0, 1, 2, 3, 4]),
+        (SearchScope::Resource("thing".to_owned()), vec![4]),
+        (SearchScope::Resource("other".to_owned()), vec![]),
+        (SearchScope::Conversation(chat.id.clone()), vec![0, 1, 2, 3]),
+        (path(on("main")), vec![0, 1, 3]),
+        (path(on(&fork)), vec![0, 2]),
+        (path(At::Node(node("one x"))), vec![0, 1]),
+    ] {
+        let expected: BTreeSet<&str> = expected.into_iter().map(|n: usize| every[n]).collect();
+        let request = SearchRequest::new("x", scope.clone());
+        assert_eq!(words(&chat, request, &every).await, expected, "{scope:?}");
+    }
+    for (scope, what) in [
+        (path(on("never")), Thing::Branch),
+        (path(At::Node(node("never"))), Thing::Node),
+        (path(At::Node(node("four x"))), Thing::Node),
+        (
+            SearchScope::Conversation("never".parse().unwrap()),
+            Thing::Conversation,
+        ),
+    ] {
+        let error = find_with(&chat, SearchRequest::new("x", scope)).await;
+        let error = error.unwrap_err();
+        let refused = matches!(&error, Error::NotFound { what: found, .. } if *found == what);
+        assert!(refused, "{error}");
+    }
+    chat.change(RefChange::DeleteBranch(branch(&fork)))
+        .await
+        .unwrap();
+    // The name is gone, what was said is not.
+    assert_eq!(find(&chat, "two").await.len(), 1);
+}
+
+pub(super) async fn filters_bound_what_it_finds(store: Tested) {
+    if store.search().is_none() {
+        return;
+    }
+    let chat = Chat::start(store).await;
+    let mut items = vec![
+        item("a x"),
+        said(Role::Assistant, "b x"),
+        said(Role::System, "c x"),
+    ];
+    for (n, item) in (0..).zip(&mut items) {
+        item.created_ms = NOW + n;
+    }
+    items[2].audience = Audience {
+        model: true,
+        user: false,
+    };
+    chat.tip("main", items).await.unwrap();
+    let every = ["a x", "b x", "c x"];
+    let ask = |change: fn(&mut SearchRequest)| {
+        let mut request = all(&chat, "x");
+        change(&mut request);
+        request
+    };
+    let cases: [(SearchRequest, &[&str]); 8] = [
+        (ask(|_| ()), &["a x", "b x"]),
+        (ask(|ask| ask.hidden = Hidden::Include), &every),
+        (ask(|ask| ask.kinds = vec![NodeKind::Assistant]), &["b x"]),
+        (ask(|ask| ask.kinds = vec![NodeKind::Instruction]), &[]),
+        (
+            ask(|ask| ask.kinds = vec![NodeKind::User, NodeKind::Assistant]),
+            &["a x", "b x"],
+        ),
+        (ask(|ask| ask.since_ms = Some(NOW + 1)), &["b x"]),
+        (ask(|ask| ask.before_ms = Some(NOW + 1)), &["a x"]),
+        (
+            ask(|ask| (ask.since_ms, ask.before_ms) = (Some(i64::MAX), Some(i64::MIN))),
+            &[],
+        ),
+    ];
+    for (request, expected) in cases {
+        let expected: BTreeSet<&str> = expected.iter().copied().collect();
+        let shown = format!("{request:?}");
+        assert_eq!(words(&chat, request, &every).await, expected, "{shown}");
+    }
+}
+
+pub(super) async fn pages_follow_each_other(store: Tested) {
+    if store.search().is_none() {
+        return;
+    }
+    let chat = Chat::start(store).await;
+    let items = (0..50).map(|n| {
+        let mut item = item(&format!("{} {n}", "x ".repeat(1 + n % 3)));
+        item.created_ms = NOW + (n as i64) % 5;
+        item
+    });
+    chat.tip("main", items.collect()).await.unwrap();
+    let whole = find(&chat, "x").await;
+    assert_eq!(whole.len(), 50);
+    let order = whole.iter().map(|hit| {
+        let newest_first = std::cmp::Reverse((hit.score, hit.created_ms));
+        (newest_first, hit.node)
+    });
+    assert!(order.is_sorted());
+    let mut request = SearchRequest {
+        limit: 7,
+        ..all(&chat, "x")
+    };
+    let mut paged = Vec::new();
+    loop {
+        let page = find_with(&chat, request.clone()).await.unwrap();
+        assert!(page.hits.len() <= 7);
+        paged.extend(page.hits);
+        request.after = page.next;
+        if request.after.is_none() {
+            break;
+        }
+    }
+    assert_eq!(paged, whole);
+    // A cursor is a place, whoever made it.
+    let forged = |score, created_ms| SearchCursor {
+        score,
+        created_ms,
+        conversation: "never".parse().unwrap(),
+        node: node("never"),
+    };
+    for (after, count) in [(forged(u32::MAX, 0), 50), (forged(0, i64::MIN), 0)] {
+        let request = SearchRequest {
+            after: Some(after),
+            ..all(&chat, "x")
+        };
+        assert_eq!(find_with(&chat, request).await.unwrap().hits.len(), count);
+    }
+    let none = SearchRequest {
+        limit: 0,
+        ..all(&chat, "x")
+    };
+    let none = find_with(&chat, none).await.unwrap();
+    assert_eq!((none.hits.len(), none.next), (0, None));
+}
+
+pub(super) async fn limits_have_names(store: Tested) {
+    if store.search().is_none() {
+        return;
+    }
+    let chat = Chat::start(store).await;
+    let limits = chat.store.limits().search.clone();
+    let long = "x ".repeat(limits.query_bytes / 2);
+    assert_eq!(find(&chat, &long).await, []);
+    let many = |limit| SearchRequest {
+        limit,
+        ..all(&chat, "x")
+    };
+    for (request, name) in [
+        (all(&chat, &format!("{long}x")), "search_query_bytes"),
+        (many(limits.hits + 1), "search_hits"),
+        (many(usize::MAX), "search_hits"),
+    ] {
+        match find_with(&chat, request).await {
+            Err(Error::Limit { limit, .. }) => assert_eq!(limit, name),
+            other => panic!("{name}: {other:?}"),
+        }
+    }
+    // As many different words as fit: each must be there.
+    let words: Vec<String> = (0..limits.query_bytes / 5)
+        .map(|n| format!("{n:04}"))
+        .collect();
+    let text = words.join(" ");
+    chat.tip("main", vec![named("all", &text), named("some", &text[5..])])
+        .await
+        .unwrap();
+    assert_eq!(find(&chat, &text).await.len(), 1);
+    assert_eq!(find(&chat, &text[5..]).await.len(), 2);
+}
+
+pub(super) async fn what_is_removed_is_not_found(store: Tested) {
+    if store.search().is_none() {
+        return;
+    }
+    let chat = Chat::start(Arc::clone(&store)).await;
+    let other = Chat::start_as(store, "ada", "other").await;
+    for chat in [&chat, &other] {
+        chat.say("main", &["secret one", "secret two"]).await;
+    }
+    let owner = |query: &str| SearchRequest::new(query, SearchScope::Owner);
+    let count = async |query: &str| {
+        let page = find_with(&chat, owner(query)).await.unwrap();
+        page.hits.len()
+    };
+    assert_eq!(count("secret").await, 4);
+    let request = RedactRequest {
+        nodes: vec![node("secret one")],
+        at_ms: NOW,
+        ..RedactRequest::default()
+    };
+    chat.store
+        .redact(&chat.owner, &chat.id, request)
+        .await
+        .unwrap();
+    assert_eq!((count("secret").await, count("redacted").await), (3, 0));
+    let deleted = chat.store.delete_conversation(&chat.owner, &other.id);
+    deleted.await.unwrap();
+    assert_eq!(count("secret").await, 1);
+    // A conversation of the same id has nothing of the old one.
+    let again = Chat::start_as(Arc::clone(&chat.store), "ada", "other").await;
+    again.say("main", &["public"]).await;
+    assert_eq!((count("secret").await, count("public").await), (1, 1));
+    // What failed to be stored is not there either, what was stored twice is there once.
+    let clash = AppendRequest::new(
+        Chat::at_head("main", None),
+        vec![named("late", "secret late")],
+        NOW,
+    );
+    chat.append(clash).await.unwrap_err();
+    chat.say("main", &["secret two"]).await;
+    assert_eq!(count("secret").await, 1);
+}
