@@ -13,6 +13,7 @@ mod catalogue;
 mod ci;
 mod licences;
 mod metadata;
+mod postgres;
 mod shell;
 mod testing;
 mod tidy;

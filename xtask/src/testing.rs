@@ -3,6 +3,8 @@
 //! Tests run under cargo-nextest, which is installed into the build directory where it is missing; where it cannot be
 //! installed, `cargo test` runs them instead. Documentation examples always run under `cargo test --doc`.
 //!
+//! Where the PostgreSQL backend is tested, a server is started first and stopped at the end.
+//!
 //! A soak sets `CONTEXTURE_SOAK=1` and `PROPTEST_CASES`: tests that can go on for long read the first, proptest the
 //! second. Only test code reads them.
 
@@ -14,7 +16,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context as _, Result};
 
 use crate::metadata::{Metadata, Package, Reach};
-use crate::shell;
+use crate::{postgres, shell};
 
 const NEXTEST: &str = "0.9.143";
 /// Building nextest may take this long before plain `cargo test` is the faster road.
@@ -46,7 +48,10 @@ enum Runner {
 pub(crate) fn run(rest: &[String]) -> Result<()> {
     let metadata = Metadata::load(Reach::Workspace)?;
     let runner = find_runner(&metadata.target_directory);
-    shell::run(tests(&runner, rest))?;
+    let server = server(rest)?;
+    let mut command = tests(&runner, rest);
+    offer(&mut command, server.as_ref());
+    shell::run(command)?;
     match examples(&metadata.packages, rest) {
         Some(examples) => shell::run(examples),
         None => {
@@ -75,7 +80,31 @@ pub(crate) fn soak(rest: &[String]) -> Result<()> {
     command
         .env("CONTEXTURE_SOAK", "1")
         .env("PROPTEST_CASES", SOAK_CASES);
+    let server = server(rest)?;
+    offer(&mut command, server.as_ref());
     shell::run(command)
+}
+
+/// The crates whose tests ask for a PostgreSQL server.
+const WITH_POSTGRES: [&str; 2] = ["store-postgres", "cli"];
+
+/// A PostgreSQL server, where the selection needs one and none is named.
+fn server(rest: &[String]) -> Result<Option<postgres::Server>> {
+    let selection = selection(rest);
+    let is_needed = selection.is_empty()
+        || selection
+            .iter()
+            .any(|word| WITH_POSTGRES.iter().any(|name| word.ends_with(name)));
+    if !is_needed || std::env::var_os(postgres::VARIABLE).is_some() {
+        return Ok(None);
+    }
+    postgres::Server::start().map(Some)
+}
+
+fn offer(command: &mut Command, server: Option<&postgres::Server>) {
+    if let Some(server) = server {
+        command.env(postgres::VARIABLE, server.address());
+    }
 }
 
 fn find_runner(target_directory: &str) -> Runner {

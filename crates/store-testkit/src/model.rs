@@ -134,6 +134,7 @@ where
         ..Config::default()
     };
     let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
         .build()
         .unwrap();
     let case = std::cell::Cell::new(0);

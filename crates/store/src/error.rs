@@ -205,6 +205,17 @@ pub enum Error {
         /// The newest format this version knows.
         supported: u32,
     },
+    /// The database was made by an earlier version, or not at all, and this backend changes tables
+    /// only when it is told to.
+    #[error("{}: format {found} is older than {needed}: run `contexture migrate`", path.display())]
+    Older {
+        /// The database.
+        path: PathBuf,
+        /// Its format; 0: it has no tables of ours.
+        found: u32,
+        /// The format this version works with.
+        needed: u32,
+    },
     /// The medium failed.
     #[error("{}: {fault}", path.display())]
     Storage {
@@ -315,6 +326,7 @@ impl Error {
             Self::Closed => "closed",
             Self::Damaged { .. } => "damaged",
             Self::Newer { .. } => "newer_format",
+            Self::Older { .. } => "older_format",
             Self::Storage { .. } => "storage",
         }
     }
@@ -342,6 +354,7 @@ impl Error {
             | Self::Closed
             | Self::Damaged { .. }
             | Self::Newer { .. }
+            | Self::Older { .. }
             | Self::Storage { .. } => false,
         }
     }

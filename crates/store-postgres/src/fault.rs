@@ -1,0 +1,128 @@
+//! From PostgreSQL's errors to the contract's.
+
+use std::path::Path;
+
+use contexture_store::{Error, StorageFault};
+use tokio_postgres::error::{Severity, SqlState};
+
+/// What can go wrong inside a transaction.
+#[derive(Debug)]
+pub(crate) enum Fault {
+    /// The contract refuses.
+    Store(Error),
+    /// The server refuses, or cannot be reached.
+    Sql(tokio_postgres::Error),
+    /// The tables hold what this program does not write.
+    Corrupt(String),
+}
+
+impl From<Error> for Fault {
+    fn from(error: Error) -> Self {
+        Self::Store(error)
+    }
+}
+
+impl From<tokio_postgres::Error> for Fault {
+    fn from(error: tokio_postgres::Error) -> Self {
+        Self::Sql(error)
+    }
+}
+
+/// The tables hold what this program does not write.
+pub(crate) fn corrupt(why: impl Into<String>) -> Fault {
+    Fault::Corrupt(why.into())
+}
+
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+struct Corrupt(String);
+
+/// What a failure means for the transaction it happened in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Weight {
+    /// The connection is gone: whatever the server did last is not known.
+    Lost,
+    /// Somebody was in the way: the same transaction may succeed when it is tried again.
+    Collision,
+    /// It would be the same again.
+    Final,
+}
+
+impl Fault {
+    pub(crate) fn weight(&self) -> Weight {
+        match self {
+            Self::Store(_) | Self::Corrupt(_) => Weight::Final,
+            Self::Sql(error) => weight(error),
+        }
+    }
+
+    /// As the caller sees it.
+    pub(crate) fn into_error(self, address: &Path) -> Error {
+        match self {
+            Self::Store(error) => error,
+            Self::Sql(error) => from_postgres(error, address),
+            Self::Corrupt(why) => Error::Storage {
+                path: address.to_owned(),
+                fault: StorageFault::Corrupt,
+                source: Some(Box::new(Corrupt(why))),
+            },
+        }
+    }
+}
+
+fn weight(error: &tokio_postgres::Error) -> Weight {
+    let Some(db) = error.as_db_error() else {
+        // The statement itself could not be sent or understood, or the connection failed. Of these
+        // only a closed or failing connection has a cause outside this program.
+        let is_io =
+            std::error::Error::source(error).is_some_and(|cause| cause.is::<std::io::Error>());
+        return if error.is_closed() || is_io {
+            Weight::Lost
+        } else {
+            Weight::Final
+        };
+    };
+    let code = db.code();
+    let collisions = [
+        SqlState::T_R_SERIALIZATION_FAILURE,
+        SqlState::T_R_DEADLOCK_DETECTED,
+        SqlState::UNIQUE_VIOLATION,
+    ];
+    let is_fatal = matches!(
+        db.parsed_severity(),
+        Some(Severity::Fatal | Severity::Panic)
+    );
+    if collisions.contains(code) {
+        Weight::Collision
+    } else if is_fatal || code.code().starts_with("08") || code.code().starts_with("57P") {
+        Weight::Lost
+    } else {
+        Weight::Final
+    }
+}
+
+/// As the caller sees it.
+pub(crate) fn from_postgres(error: tokio_postgres::Error, address: &Path) -> Error {
+    let busy = |why: &str| Error::Busy {
+        why: why.to_owned(),
+    };
+    let code = error.code().map_or("", SqlState::code);
+    let fault = match code {
+        "55P03" => return busy("another write to the same conversation takes too long"),
+        "40001" | "40P01" | "23505" => return busy("other writes were in the way again and again"),
+        "53300" => return busy("the server has no connection left"),
+        "57P03" => return busy("the server is starting or stopping"),
+        "53100" => StorageFault::Full,
+        "25006" => StorageFault::ReadOnly,
+        "28000" | "28P01" | "3D000" | "42501" => StorageFault::CannotOpen,
+        "XX001" | "XX002" => StorageFault::Corrupt,
+        "3F000" | "42P01" => StorageFault::NotADatabase,
+        "" if weight(&error) == Weight::Lost => StorageFault::Io,
+        _ => StorageFault::Other,
+    };
+    Error::Storage {
+        path: address.to_owned(),
+        fault,
+        source: Some(Box::new(error)),
+    }
+}

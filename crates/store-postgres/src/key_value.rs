@@ -1,0 +1,205 @@
+//! Values outside the tree as rows.
+
+use contexture_ir::{ConversationId, Owner};
+use contexture_store::{Entry, EntryCursor, EntryPage, KeyScope, ListEntries, PutEntry, rules};
+use futures_util::future::try_join;
+use tokio_postgres::Row;
+
+use crate::blob::check;
+use crate::conv::Conv;
+use crate::fault::{Fault, corrupt};
+use crate::param::{Bytea, params};
+use crate::row::{bytes_or_null, get};
+use crate::tx::Tx;
+
+/// A scope's columns.
+fn columns(scope: &KeyScope) -> (i16, Bytea) {
+    let (kind, name) = match scope {
+        KeyScope::Owner => (0, ""),
+        KeyScope::Resource(resource) => (1, resource.as_str()),
+        KeyScope::Conversation(id) => (2, id.as_str()),
+    };
+    (kind, Bytea::Text(name.into()))
+}
+
+/// A conversation must exist, and go on to exist while its values are written.
+async fn lock_scope(tx: &Tx<'_>, owner: &Owner, scope: &KeyScope) -> Result<(), Fault> {
+    if let KeyScope::Conversation(id) = scope {
+        Conv::lock(tx, owner, id).await?;
+    }
+    Ok(())
+}
+
+/// A conversation must exist.
+async fn see_scope(tx: &Tx<'_>, owner: &Owner, scope: &KeyScope) -> Result<(), Fault> {
+    if let KeyScope::Conversation(id) = scope {
+        Conv::see(tx, owner, id).await?;
+    }
+    Ok(())
+}
+
+fn read(row: &Row) -> Result<Option<Entry>, Fault> {
+    let key = std::str::from_utf8(get(row, 0)?);
+    let key = key.map_err(|_| corrupt("a key is not UTF-8"))?;
+    let Some(value) = get::<Option<&[u8]>>(row, 4)? else {
+        return Ok(None);
+    };
+    if bytes_or_null(row, 3)? != Some(check(value)) {
+        let why = format!("the value of {key:?} does not match its hash");
+        return Err(corrupt(why));
+    }
+    let version: i64 = get(row, 1)?;
+    Ok(Some(Entry {
+        key: key.to_owned(),
+        value: value.into(),
+        version: u64::try_from(version).unwrap_or(0),
+        at_ms: get(row, 2)?,
+    }))
+}
+
+/// The value of a key.
+pub(crate) async fn get_entry(
+    tx: &Tx<'_>,
+    owner: &Owner,
+    scope: &KeyScope,
+    key: &str,
+) -> Result<Option<Entry>, Fault> {
+    let (kind, name) = columns(scope);
+    let row = tx.row(
+        "SELECT key, version, at_ms, value_check, value FROM contexture.key_values \
+         WHERE owner = $1 AND scope_kind = $2 AND scope = $3 AND key = $4",
+        params![owner.as_str(), kind, name, Bytea::Text(key.into())],
+    );
+    let ((), row) = try_join(see_scope(tx, owner, scope), row).await?;
+    row.map_or(Ok(None), |row| read(&row))
+}
+
+/// Values by scope and then by key. What belongs to a conversation that is being deleted is gone.
+pub(crate) async fn list(
+    tx: &Tx<'_>,
+    owner: &Owner,
+    list: &ListEntries,
+) -> Result<EntryPage, Fault> {
+    let limit = list.limit.unwrap_or(ListEntries::DEFAULT_LIMIT);
+    let fetch = i64::try_from(limit).unwrap_or(i64::MAX).saturating_add(1);
+    let (kind, name) = list.scope.as_ref().map(columns).unzip();
+    let (after_kind, after_name, after_key) = match &list.after {
+        Some(after) => {
+            let (kind, name) = columns(&after.scope);
+            (kind, name, after.key.as_str())
+        }
+        None => (-1, Bytea::Text("".into()), ""),
+    };
+    let rows = tx.rows(
+        "SELECT key, version, at_ms, value_check, value, scope_kind, scope \
+         FROM contexture.key_values e WHERE owner = $1 \
+         AND ($2 IS NULL OR (scope_kind = $2 AND scope = $3)) \
+         AND (scope_kind, scope, key) > ($4, $5, $6) \
+         AND key >= $7 AND ($8 IS NULL OR key < $8) AND value IS NOT NULL \
+         AND (scope_kind <> 2 OR EXISTS (SELECT FROM contexture.listings l \
+         WHERE l.owner = e.owner AND l.id = convert_from(e.scope, 'UTF8'))) \
+         ORDER BY scope_kind, scope, key LIMIT $9",
+        params![
+            owner.as_str(),
+            kind,
+            name,
+            after_kind,
+            after_name,
+            Bytea::Text(after_key.into()),
+            Bytea::Text(list.prefix.as_str().into()),
+            after_prefix(&list.prefix),
+            fetch
+        ],
+    );
+    let see = async {
+        match &list.scope {
+            Some(scope) => see_scope(tx, owner, scope).await,
+            None => Ok(()),
+        }
+    };
+    let ((), rows) = try_join(see, rows).await?;
+    let mut page = EntryPage::default();
+    for row in rows.iter().take(limit) {
+        if let Some(entry) = read(row)? {
+            page.entries.push((scope_of(row)?, entry));
+        }
+    }
+    let last = page.entries.last().filter(|_| rows.len() > limit);
+    page.next = last.map(|(scope, entry)| EntryCursor {
+        scope: scope.clone(),
+        key: entry.key.clone(),
+    });
+    Ok(page)
+}
+
+fn scope_of(row: &Row) -> Result<KeyScope, Fault> {
+    let name = std::str::from_utf8(get(row, 6)?);
+    let name = name.map_err(|_| corrupt("a scope is not UTF-8"))?;
+    Ok(match get::<i16>(row, 5)? {
+        0 => KeyScope::Owner,
+        1 => KeyScope::Resource(name.to_owned()),
+        _ => {
+            let id = ConversationId::new(name).map_err(|error| corrupt(error.to_string()))?;
+            KeyScope::Conversation(id)
+        }
+    })
+}
+
+/// The first bytes after all that begin with `prefix`. No byte of a text is 255.
+fn after_prefix(prefix: &str) -> Option<Bytea> {
+    let mut bytes = prefix.as_bytes().to_vec();
+    let last = bytes.last_mut()?;
+    *last = last.saturating_add(1);
+    Some(Bytea::Own(bytes))
+}
+
+/// Writes or deletes a value; gives its new version.
+pub(crate) async fn put(
+    tx: &mut Tx<'_>,
+    owner: &Owner,
+    scope: &KeyScope,
+    put: &PutEntry,
+) -> Result<u64, Fault> {
+    let (kind, name) = columns(scope);
+    let key = Bytea::Text(put.key.as_str().into());
+    let row = tx.row(
+        "SELECT version, value IS NOT NULL FROM contexture.key_values \
+         WHERE owner = $1 AND scope_kind = $2 AND scope = $3 AND key = $4 FOR UPDATE",
+        params![owner.as_str(), kind, name.clone(), key.clone()],
+    );
+    let ((), row) = try_join(lock_scope(tx, owner, scope), row).await?;
+    let (version, is_present): (i64, bool) = match &row {
+        Some(row) => (get(row, 0)?, get(row, 1)?),
+        None => (0, false),
+    };
+    let present = u64::try_from(version).ok().filter(|_| is_present);
+    rules::check_version(put, present)?;
+    let next = version.saturating_add(1);
+    let sql = match row {
+        Some(_) => {
+            "UPDATE contexture.key_values \
+             SET version = $5, at_ms = $6, value_check = $7, value = $8 \
+             WHERE owner = $1 AND scope_kind = $2 AND scope = $3 AND key = $4"
+        }
+        // Whoever else inserts it at the same time collides, and one of the two tries again.
+        None => {
+            "INSERT INTO contexture.key_values \
+             (owner, scope_kind, scope, key, version, at_ms, value_check, value) \
+             VALUES ($1, $2, $3, $4, $5, $6, $7, $8)"
+        }
+    };
+    tx.later(
+        sql,
+        params![
+            owner.as_str(),
+            kind,
+            name,
+            key,
+            next,
+            put.at_ms,
+            put.value.as_deref().map(check),
+            put.value.clone()
+        ],
+    );
+    Ok(u64::try_from(next).unwrap_or(0))
+}

@@ -1,0 +1,106 @@
+//! Redaction in rows.
+//!
+//! Nobody reads the old bytes afterwards. They leave the server's files when it vacuums the tables,
+//! and its log and backups when these are let go: that is the operator's to arrange.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use contexture_ir::{ContentHash, ConversationId, NodeId, Owner, redacted_json};
+use contexture_store::{Error, EventKind, RedactRequest, Redacted, Thing};
+use futures_util::future::try_join4;
+use tokio_postgres::Row;
+
+use crate::conv::{Conv, Key};
+use crate::event;
+use crate::fault::Fault;
+use crate::param::{Bytea, params};
+use crate::row::{bytes, get};
+use crate::tx::Tx;
+
+/// Replaces nodes by tombstones, removes state values and blobs; `request` is within the limits.
+pub(crate) async fn redact(
+    tx: &mut Tx<'_>,
+    owner: &Owner,
+    id: &ConversationId,
+    request: &RedactRequest,
+) -> Result<Redacted, Fault> {
+    let key = Key::of(owner, id).bytes();
+    let nodes = tx.rows(
+        "SELECT node_id, redacted_ms IS NOT NULL, item FROM contexture.nodes \
+         WHERE conversation = $1 AND node_id = ANY ($2)",
+        params![key, request.nodes.clone()],
+    );
+    let values = tx.rows(
+        "SELECT hash FROM contexture.state_values \
+         WHERE conversation = $1 AND hash = ANY ($2) AND value IS NOT NULL",
+        params![key, request.values.clone()],
+    );
+    let blobs = tx.rows(
+        "SELECT blob_id FROM contexture.blobs WHERE conversation = $1 AND blob_id = ANY ($2)",
+        params![key, request.blobs.clone()],
+    );
+    let lock = Conv::lock(tx, owner, id);
+    let (mut conv, nodes, values, blobs) = try_join4(lock, nodes, values, blobs).await?;
+    let mut done = Redacted {
+        nodes: bury(tx, &mut conv, &nodes, request)?,
+        ..Redacted::default()
+    };
+    done.values = values.len() as u64;
+    tx.later(
+        "UPDATE contexture.state_values SET value = NULL \
+         WHERE conversation = $1 AND hash = ANY ($2)",
+        params![key, request.values.clone()],
+    );
+    done.blobs = blobs.len() as u64;
+    tx.later(
+        "DELETE FROM contexture.blobs WHERE conversation = $1 AND blob_id = ANY ($2)",
+        params![key, request.blobs.clone()],
+    );
+    let count = done.values + done.blobs;
+    if count > 0 {
+        let kind = EventKind::BytesRedacted { count };
+        event::record(tx, &mut conv, request.at_ms, &kind);
+    }
+    if done != Redacted::default() {
+        conv.save(tx);
+    }
+    Ok(done)
+}
+
+/// Replaces items, readable or not; gives how many were not replaced before.
+fn bury(
+    tx: &mut Tx<'_>,
+    conv: &mut Conv,
+    rows: &[Row],
+    request: &RedactRequest,
+) -> Result<u64, Fault> {
+    let mut found: BTreeMap<NodeId, (bool, &[u8])> = BTreeMap::new();
+    for row in rows {
+        let id = NodeId::from_bytes(bytes(row, 0)?);
+        found.insert(id, (get(row, 1)?, get(row, 2)?));
+    }
+    let mut done = BTreeSet::new();
+    for id in &request.nodes {
+        let (redacted, item) = found
+            .get(id)
+            .ok_or_else(|| Error::not_found(Thing::Node, id))?;
+        if *redacted || !done.insert(*id) {
+            continue;
+        }
+        let tombstone = redacted_json(&String::from_utf8_lossy(item)).into_bytes();
+        tx.later(
+            "UPDATE contexture.nodes SET item = $3, content_hash = $4, meaning_hash = NULL, \
+             codec = 0, key_id = NULL, redacted_ms = $5 WHERE conversation = $1 AND node_id = $2",
+            params![
+                conv.key,
+                *id,
+                Bytea::Own(tombstone.clone()),
+                ContentHash::of(&tombstone),
+                request.at_ms
+            ],
+        );
+        let kind = EventKind::NodeRedacted { node: *id };
+        event::record(tx, conv, request.at_ms, &kind);
+    }
+    Ok(done.len() as u64)
+}

@@ -1,0 +1,372 @@
+//! [`PostgresStore`]: the contract's calls, each a transaction.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use contexture_ir::{ConversationId, Owner};
+use contexture_store::{
+    AppendRequest, Appended, BlobId, Capabilities, Conversation, ConversationPage,
+    ConversationUpdate, Entry, EntryPage, EraseScope, Erased, Error, Event, KeyScope, KeyValues,
+    Limits, ListConversations, ListEntries, NewConversation, Node, NodeQuery, Page, PutEntry,
+    ReadRequest, RedactRequest, Redacted, RefChange, RefChanged, Refs, State, StateRequest, Store,
+    rules,
+};
+
+use crate::address::Address;
+use crate::append;
+use crate::at;
+use crate::blob;
+use crate::branch;
+use crate::conversation;
+use crate::deletion::{self, Pending};
+use crate::event;
+use crate::key_value;
+use crate::migrate;
+use crate::node_row;
+use crate::options::PostgresOptions;
+use crate::pool::{Access, Server};
+use crate::redact;
+
+/// Conversations in a PostgreSQL database.
+///
+/// Needs a tokio runtime with I/O and time.
+#[derive(Debug)]
+pub struct PostgresStore {
+    server: Server,
+    limits: Limits,
+}
+
+impl PostgresStore {
+    /// Opens the database at `address`, `postgres://user:password@host:port/database`, with the
+    /// default options. It must have been [migrated](crate::migrate).
+    ///
+    /// Options follow a question mark: `sslmode` (`disable`, `prefer` by default, `require`,
+    /// `verify-ca`, `verify-full`), `sslrootcert` (a file of certificates; `system`, the default,
+    /// for those the machine trusts), and those of [`tokio_postgres`'s
+    /// configuration](https://docs.rs/tokio-postgres/0.7/tokio_postgres/config/struct.Config.html).
+    ///
+    /// ```no_run
+    /// # async {
+    /// use contexture_store_postgres::{PostgresStore, migrate};
+    ///
+    /// let address = "postgres://contexture@localhost/contexture";
+    /// migrate(address).await?;
+    /// let store = PostgresStore::open(address).await?;
+    /// # Ok::<(), contexture_store::Error>(()) };
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Older`] if it was not migrated, [`Error::Newer`] for a database of a later version,
+    /// [`Error::Invalid`] for an address that cannot be understood, [`Error::Storage`] with the
+    /// address, but without user and password, for a server that cannot be reached or refuses.
+    pub async fn open(address: &str) -> Result<Self, Error> {
+        Self::open_with(address, PostgresOptions::default()).await
+    }
+
+    /// Opens the database at `address`.
+    pub async fn open_with(address: &str, options: PostgresOptions) -> Result<Self, Error> {
+        let server = Server::new(Address::parse(address)?, &options)?;
+        migrate::admit(&server).await?;
+        Ok(Self {
+            server,
+            limits: options.limits,
+        })
+    }
+
+    /// Removes the rows of conversations whose deletion was interrupted.
+    ///
+    /// Readers do not see them. They also go when a conversation of the same id is made, and when
+    /// the owner is erased.
+    ///
+    /// # Errors
+    ///
+    /// The server's; what was removed stays removed.
+    pub async fn finish_deletions(&self) -> Result<(), Error> {
+        loop {
+            let gone = self
+                .server
+                .run(Access::Read, |tx| Box::pin(deletion::pending(tx, None)))
+                .await?;
+            match gone {
+                Some(gone) => self.remove(&gone).await?,
+                None => return Ok(()),
+            }
+        }
+    }
+
+    /// Removes the rows of a conversation that is out of sight.
+    async fn remove(&self, gone: &Pending) -> Result<(), Error> {
+        let step = || {
+            self.server
+                .run(Access::WriteAgain, |tx| Box::pin(deletion::step(tx, gone)))
+        };
+        while step().await?.more {}
+        Ok(())
+    }
+
+    /// Where the database is: host, port and name.
+    #[must_use]
+    pub fn address(&self) -> &Path {
+        self.server.address()
+    }
+}
+
+#[async_trait]
+impl Store for PostgresStore {
+    fn capabilities(&self) -> Capabilities {
+        let mut capabilities = Capabilities::default();
+        capabilities.durable = true;
+        capabilities
+    }
+
+    fn limits(&self) -> &Limits {
+        &self.limits
+    }
+
+    async fn create_conversation(
+        &self,
+        owner: &Owner,
+        new: NewConversation,
+    ) -> Result<Conversation, Error> {
+        rules::check_new_conversation(&new, &self.limits)?;
+        loop {
+            let made = self
+                .server
+                .run(Access::Write, |tx| {
+                    Box::pin(conversation::create(tx, owner, &new))
+                })
+                .await?;
+            match made {
+                Ok(made) => return Ok(made),
+                Err(earlier) => self.remove(&earlier).await?,
+            }
+        }
+    }
+
+    async fn conversation(
+        &self,
+        owner: &Owner,
+        id: &ConversationId,
+    ) -> Result<Conversation, Error> {
+        self.server
+            .run(Access::Read, |tx| {
+                Box::pin(conversation::read(tx, owner, id))
+            })
+            .await
+    }
+
+    async fn conversations(
+        &self,
+        owner: &Owner,
+        list: ListConversations,
+    ) -> Result<ConversationPage, Error> {
+        rules::check_list(&list, &self.limits)?;
+        self.server
+            .run(Access::Read, |tx| {
+                Box::pin(conversation::list(tx, owner, &list))
+            })
+            .await
+    }
+
+    async fn update_conversation(
+        &self,
+        owner: &Owner,
+        id: &ConversationId,
+        update: ConversationUpdate,
+    ) -> Result<Conversation, Error> {
+        self.server
+            .run(Access::Write, |tx| {
+                Box::pin(conversation::update(tx, owner, id, &update, &self.limits))
+            })
+            .await
+    }
+
+    async fn delete_conversation(&self, owner: &Owner, id: &ConversationId) -> Result<(), Error> {
+        let gone = self
+            .server
+            .run(Access::Write, |tx| Box::pin(deletion::mark(tx, owner, id)))
+            .await?;
+        self.remove(&gone).await
+    }
+
+    async fn append(
+        &self,
+        owner: &Owner,
+        id: &ConversationId,
+        request: AppendRequest,
+    ) -> Result<Appended, Error> {
+        rules::check_append(&request, &self.limits)?;
+        // Without items nothing would tell a repetition.
+        let access = match request.items.is_empty() {
+            true => Access::Write,
+            false => Access::WriteAgain,
+        };
+        self.server
+            .run(access, |tx| {
+                Box::pin(append::append(tx, owner, id, &request, &self.limits))
+            })
+            .await
+    }
+
+    async fn read(
+        &self,
+        owner: &Owner,
+        id: &ConversationId,
+        request: ReadRequest,
+    ) -> Result<Page, Error> {
+        self.server
+            .run(Access::Read, |tx| {
+                Box::pin(at::read(tx, owner, id, &request))
+            })
+            .await
+    }
+
+    async fn nodes(
+        &self,
+        owner: &Owner,
+        id: &ConversationId,
+        query: NodeQuery,
+    ) -> Result<Vec<Arc<Node>>, Error> {
+        self.server
+            .run(Access::Read, |tx| {
+                Box::pin(node_row::find(tx, owner, id, &query))
+            })
+            .await
+    }
+
+    async fn state(
+        &self,
+        owner: &Owner,
+        id: &ConversationId,
+        request: StateRequest,
+    ) -> Result<State, Error> {
+        self.server
+            .run(Access::Read, |tx| {
+                Box::pin(at::state(tx, owner, id, &request))
+            })
+            .await
+    }
+
+    async fn refs(&self, owner: &Owner, id: &ConversationId) -> Result<Refs, Error> {
+        self.server
+            .run(Access::Read, |tx| Box::pin(branch::refs(tx, owner, id)))
+            .await
+    }
+
+    async fn change_ref(
+        &self,
+        owner: &Owner,
+        id: &ConversationId,
+        change: RefChange,
+        at_ms: i64,
+    ) -> Result<RefChanged, Error> {
+        self.server
+            .run(Access::Write, |tx| {
+                Box::pin(branch::change(tx, owner, id, &change, at_ms))
+            })
+            .await
+    }
+
+    async fn put_blob(
+        &self,
+        owner: &Owner,
+        id: &ConversationId,
+        bytes: Arc<[u8]>,
+    ) -> Result<BlobId, Error> {
+        rules::check_blob(&bytes, &self.limits)?;
+        self.server
+            .run(Access::WriteAgain, |tx| {
+                Box::pin(blob::put(tx, owner, id, &bytes))
+            })
+            .await
+    }
+
+    async fn blob(
+        &self,
+        owner: &Owner,
+        id: &ConversationId,
+        blob: BlobId,
+    ) -> Result<Arc<[u8]>, Error> {
+        self.server
+            .run(Access::Read, |tx| {
+                Box::pin(blob::bytes(tx, owner, id, blob))
+            })
+            .await
+    }
+
+    async fn redact(
+        &self,
+        owner: &Owner,
+        id: &ConversationId,
+        request: RedactRequest,
+    ) -> Result<Redacted, Error> {
+        rules::check_redact(&request, &self.limits)?;
+        self.server
+            .run(Access::Write, |tx| {
+                Box::pin(redact::redact(tx, owner, id, &request))
+            })
+            .await
+    }
+
+    async fn erase(&self, owner: &Owner, scope: &EraseScope) -> Result<Erased, Error> {
+        self.server
+            .run(Access::Write, |tx| {
+                Box::pin(deletion::erase(tx, owner, scope))
+            })
+            .await
+    }
+
+    async fn events(
+        &self,
+        owner: &Owner,
+        id: &ConversationId,
+        after: u64,
+        limit: usize,
+    ) -> Result<Vec<Event>, Error> {
+        self.server
+            .run(Access::Read, |tx| {
+                Box::pin(event::since(tx, owner, id, after, limit))
+            })
+            .await
+    }
+}
+
+#[async_trait]
+impl KeyValues for PostgresStore {
+    async fn entry(
+        &self,
+        owner: &Owner,
+        scope: &KeyScope,
+        key: &str,
+    ) -> Result<Option<Entry>, Error> {
+        self.server
+            .run(Access::Read, |tx| {
+                Box::pin(key_value::get_entry(tx, owner, scope, key))
+            })
+            .await
+    }
+
+    async fn entries(&self, owner: &Owner, list: ListEntries) -> Result<EntryPage, Error> {
+        self.server
+            .run(Access::Read, |tx| {
+                Box::pin(key_value::list(tx, owner, &list))
+            })
+            .await
+    }
+
+    async fn put_entry(
+        &self,
+        owner: &Owner,
+        scope: &KeyScope,
+        put: PutEntry,
+    ) -> Result<u64, Error> {
+        rules::check_put_entry(scope, &put, &self.limits)?;
+        self.server
+            .run(Access::Write, |tx| {
+                Box::pin(key_value::put(tx, owner, scope, &put))
+            })
+            .await
+    }
+}

@@ -1,0 +1,174 @@
+//! Encrypted connections.
+//!
+//! What `sslmode` asks for is what is done, as PostgreSQL's own clients do it: `prefer` and
+//! `require` encrypt and believe any certificate, `verify-ca` believes an issuer, `verify-full` an
+//! issuer and the server's name. Certificates of clients are not supported.
+
+use std::fmt;
+use std::path::Path;
+use std::sync::Arc;
+
+use contexture_store::Error;
+use rustls::client::WebPkiServerVerifier;
+use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
+use rustls::crypto::{CryptoProvider, ring, verify_tls12_signature, verify_tls13_signature};
+use rustls::pki_types::pem::PemObject as _;
+use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
+use rustls::{
+    CertificateError, ClientConfig, DigitallySignedStruct, RootCertStore, SignatureScheme,
+};
+use tokio_postgres::NoTls;
+use tokio_postgres_rustls::MakeRustlsConnect;
+
+/// Whether connections may be encrypted.
+pub(crate) enum Tls {
+    Off(NoTls),
+    On(MakeRustlsConnect),
+}
+
+/// What is asked of a server's certificate. The issuers are in a file, or [`SYSTEM`].
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Check {
+    Nothing,
+    Issuer(String),
+    Name(String),
+}
+
+/// The issuers that the machine trusts.
+pub(crate) const SYSTEM: &str = "system";
+
+/// Makes encrypted connections.
+pub(crate) fn connector(check: &Check) -> Result<MakeRustlsConnect, Error> {
+    let provider = Arc::new(ring::default_provider());
+    let verifier: Arc<dyn ServerCertVerifier> = match check {
+        Check::Nothing => Arc::new(Anyone(Arc::clone(&provider))),
+        Check::Issuer(roots) => Arc::new(AnyName(trusted(roots, &provider)?)),
+        Check::Name(roots) => trusted(roots, &provider)?,
+    };
+    let config = ClientConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .map_err(|error| Error::invalid("sslmode", error.to_string()))?
+        .dangerous()
+        .with_custom_certificate_verifier(verifier)
+        .with_no_client_auth();
+    Ok(MakeRustlsConnect::new(config))
+}
+
+fn trusted(
+    roots: &str,
+    provider: &Arc<CryptoProvider>,
+) -> Result<Arc<WebPkiServerVerifier>, Error> {
+    let invalid = |why: String| Error::invalid("sslrootcert", why);
+    let mut store = RootCertStore::empty();
+    if roots == SYSTEM {
+        // What the system holds and cannot be read is not trusted; an empty store is refused below.
+        store.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
+    } else {
+        let unreadable = |error| invalid(format!("{roots}: {error}"));
+        let file = Path::new(roots);
+        for certificate in CertificateDer::pem_file_iter(file).map_err(unreadable)? {
+            let certificate = certificate.map_err(unreadable)?;
+            let added = store.add(certificate);
+            added.map_err(|error| invalid(format!("{roots}: {error}")))?;
+        }
+    }
+    WebPkiServerVerifier::builder_with_provider(Arc::new(store), Arc::clone(provider))
+        .build()
+        .map_err(|error| invalid(format!("{roots}: {error}")))
+}
+
+/// Believes any certificate, but not that somebody holds the key of another's.
+struct Anyone(Arc<CryptoProvider>);
+
+/// Believes an issuer, whatever the name.
+#[derive(Debug)]
+struct AnyName(Arc<WebPkiServerVerifier>);
+
+impl fmt::Debug for Anyone {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Anyone")
+    }
+}
+
+impl ServerCertVerifier for Anyone {
+    fn verify_server_cert(
+        &self,
+        _: &CertificateDer<'_>,
+        _: &[CertificateDer<'_>],
+        _: &ServerName<'_>,
+        _: &[u8],
+        _: UnixTime,
+    ) -> Result<ServerCertVerified, rustls::Error> {
+        Ok(ServerCertVerified::assertion())
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        let algorithms = &self.0.signature_verification_algorithms;
+        verify_tls12_signature(message, certificate, signature, algorithms)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        let algorithms = &self.0.signature_verification_algorithms;
+        verify_tls13_signature(message, certificate, signature, algorithms)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.0.signature_verification_algorithms.supported_schemes()
+    }
+}
+
+impl ServerCertVerifier for AnyName {
+    fn verify_server_cert(
+        &self,
+        certificate: &CertificateDer<'_>,
+        intermediates: &[CertificateDer<'_>],
+        name: &ServerName<'_>,
+        ocsp: &[u8],
+        now: UnixTime,
+    ) -> Result<ServerCertVerified, rustls::Error> {
+        let verified = self
+            .0
+            .verify_server_cert(certificate, intermediates, name, ocsp, now);
+        match verified {
+            // The name is looked at last, when the issuer is known to be right.
+            Err(rustls::Error::InvalidCertificate(
+                CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. },
+            )) => Ok(ServerCertVerified::assertion()),
+            other => other,
+        }
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        self.0
+            .verify_tls12_signature(message, certificate, signature)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        self.0
+            .verify_tls13_signature(message, certificate, signature)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.0.supported_verify_schemes()
+    }
+}

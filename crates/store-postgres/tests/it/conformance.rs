@@ -1,0 +1,50 @@
+//! The table of behaviours.
+
+use std::cell::Cell;
+
+use crate::server::Database;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_postgres_store_shows_every_behaviour() {
+    let database = Database::migrated().await;
+    let clean = database.client().await;
+    contexture_store_testkit::run_all(async || {
+        // Each behaviour finds an empty store.
+        empty(&clean).await;
+        database.store().await
+    })
+    .await;
+    drop(clean);
+    database.drop().await;
+}
+
+#[test]
+fn the_postgres_store_follows_the_model() {
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    let database = runtime.block_on(Database::migrated());
+    let last = Cell::new(0);
+    contexture_store_testkit::model::check(async |case| {
+        if last.replace(case) != case {
+            empty(&database.client().await).await;
+        }
+        database.store().await
+    });
+    runtime.block_on(database.drop());
+}
+
+/// Takes everything out of the tables.
+async fn empty(client: &tokio_postgres::Client) {
+    let tables = client
+        .query(
+            "SELECT tablename FROM pg_tables WHERE schemaname = 'contexture' AND tablename <> 'schema_version'",
+            &[],
+        )
+        .await
+        .unwrap();
+    let tables: Vec<String> = tables
+        .iter()
+        .map(|row| format!("contexture.{}", row.get::<_, &str>(0)))
+        .collect();
+    let sql = format!("TRUNCATE {}", tables.join(", "));
+    client.batch_execute(&sql).await.unwrap();
+}

@@ -1,0 +1,233 @@
+//! A PostgreSQL server for tests: made in a temporary directory, gone afterwards.
+//!
+//! It listens on a free port of the loopback address, has a password of its own, and does not sync its files: nothing
+//! in it is meant to last. Tests find it in `CONTEXTURE_TEST_POSTGRES`; where that is set already, no server is made.
+//!
+//! Not here: databases and tables, which each test makes for itself.
+
+use std::hash::{BuildHasher as _, RandomState};
+use std::io::Write as _;
+use std::net::TcpListener;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, Result, bail, ensure};
+use tempfile::TempDir;
+
+use crate::shell;
+
+/// Where tests look for a server: `postgres://user:password@host:port/database`.
+pub(crate) const VARIABLE: &str = "CONTEXTURE_TEST_POSTGRES";
+
+/// Another program may take the port between our looking and the server's binding.
+const ATTEMPTS: usize = 3;
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// A running server; stopped and removed when dropped.
+pub(crate) struct Server {
+    child: Child,
+    address: String,
+    // Removed after the server has stopped.
+    directory: TempDir,
+}
+
+impl Server {
+    /// Makes and starts a server, after installing one where that is possible.
+    ///
+    /// # Errors
+    /// When there are no server programs and they cannot be installed, or they do not work.
+    pub(crate) fn start() -> Result<Self> {
+        let programs = match find_programs() {
+            Some(programs) => programs,
+            None => install()?,
+        };
+        let directory = tempfile::Builder::new()
+            .prefix("contexture-postgres-")
+            .tempdir()?;
+        let password = format!("{:016x}", RandomState::new().hash_one("password"));
+        let data = directory.path().join("data");
+        initialise(&programs, directory.path(), &data, &password)?;
+        let mut failure = anyhow::anyhow!("not tried");
+        for _ in 0..ATTEMPTS {
+            let port = TcpListener::bind(("127.0.0.1", 0))?.local_addr()?.port();
+            match launch(&programs, &data, port) {
+                Ok(child) => {
+                    return Ok(Self {
+                        child,
+                        address: format!(
+                            "postgres://postgres:{password}@127.0.0.1:{port}/postgres"
+                        ),
+                        directory,
+                    });
+                }
+                Err(error) => failure = error,
+            }
+        }
+        Err(failure)
+    }
+
+    /// What [`VARIABLE`] is to be set to.
+    pub(crate) fn address(&self) -> &str {
+        &self.address
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        // SIGINT is a fast shutdown: clients are disconnected. It goes to the server itself, which stands in the first
+        // line of its state, because `runuser` would keep it.
+        let state = std::fs::read_to_string(self.directory.path().join("data/postmaster.pid"));
+        let server = state
+            .ok()
+            .and_then(|lines| lines.lines().next().map(str::to_owned));
+        let server = server.unwrap_or_else(|| self.child.id().to_string());
+        let _ = Command::new("kill").args(["-INT", server.trim()]).status();
+        let _ = self.child.wait();
+    }
+}
+
+/// The directory of `initdb` and `postgres`: of the path, else the newest that Debian installed.
+fn find_programs() -> Option<PathBuf> {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let mut directories: Vec<PathBuf> = std::env::split_paths(&path).collect();
+    let mut installed: Vec<(u32, PathBuf)> = std::fs::read_dir("/usr/lib/postgresql")
+        .into_iter()
+        .flatten()
+        .flatten()
+        .map(|entry| {
+            let version = entry.file_name().to_string_lossy().parse().unwrap_or(0);
+            (version, entry.path().join("bin"))
+        })
+        .collect();
+    installed.sort();
+    directories.extend(installed.into_iter().rev().map(|(_, path)| path));
+    directories.into_iter().find(|directory| {
+        ["initdb", "postgres"]
+            .iter()
+            .all(|name| directory.join(name).is_file())
+    })
+}
+
+fn install() -> Result<PathBuf> {
+    let by_hand = format!(
+        "the tests of the PostgreSQL backend need a server: install PostgreSQL (Debian: apt-get install postgresql), or \
+         name a server in {VARIABLE}=postgres://user:password@host:port/database"
+    );
+    let has_apt = Path::new("/usr/bin/apt-get").is_file();
+    ensure!(has_apt && is_root(), "{by_hand}");
+    println!("   PostgreSQL is not installed; installing it with apt-get");
+    let apt = |words: &[&str]| {
+        let mut apt = Command::new("apt-get");
+        apt.args(words).env("DEBIAN_FRONTEND", "noninteractive");
+        apt.stdout(Stdio::null());
+        shell::run(apt)
+    };
+    apt(&["update", "--quiet"])?;
+    apt(&[
+        "install",
+        "--yes",
+        "--quiet",
+        "--no-install-recommends",
+        "postgresql",
+    ])?;
+    find_programs().context(by_hand)
+}
+
+fn is_root() -> bool {
+    let id = Command::new("id").arg("-u").output();
+    id.is_ok_and(|output| output.stdout.trim_ascii() == b"0")
+}
+
+/// A program of the server's; as root, run as the user `postgres`, because it refuses root.
+fn server_program(programs: &Path, name: &str) -> Command {
+    let program = programs.join(name);
+    if !is_root() {
+        return Command::new(program);
+    }
+    let mut command = Command::new("runuser");
+    command.args(["-u", "postgres", "--"]).arg(program);
+    command
+}
+
+fn initialise(programs: &Path, directory: &Path, data: &Path, password: &str) -> Result<()> {
+    let password_file = directory.join("password");
+    writeln!(std::fs::File::create(&password_file)?, "{password}")?;
+    if is_root() {
+        let mut chown = Command::new("chown");
+        chown.args(["-R", "postgres"]).arg(directory);
+        ensure!(
+            chown.status()?.success(),
+            "{} cannot be given to postgres",
+            directory.display()
+        );
+    }
+    let mut initdb = server_program(programs, "initdb");
+    initdb
+        .args([
+            "--username=postgres",
+            "--auth=scram-sha-256",
+            "--encoding=UTF8",
+            "--locale=C",
+            "--no-sync",
+        ])
+        .arg(format!("--pwfile={}", password_file.display()))
+        .arg("--pgdata")
+        .arg(data);
+    let output = initdb
+        .current_dir("/")
+        .output()
+        .context("initdb could not be started")?;
+    ensure!(
+        output.status.success(),
+        "initdb failed: {}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+    Ok(())
+}
+
+/// Starts the server and waits until it accepts connections.
+fn launch(programs: &Path, data: &Path, port: u16) -> Result<Child> {
+    let mut command = server_program(programs, "postgres");
+    command.arg("-D").arg(data).args(["-p", &port.to_string()]);
+    let settings = [
+        "listen_addresses=127.0.0.1",
+        "unix_socket_directories=",
+        "max_connections=400",
+        "fsync=off",
+        "full_page_writes=off",
+        "synchronous_commit=on",
+        "log_min_messages=panic",
+    ];
+    for setting in settings {
+        command.args(["-c", setting]);
+    }
+    let mut child = command
+        .current_dir("/")
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .context("the PostgreSQL server could not be started")?;
+    let start = Instant::now();
+    // The server writes its state into the last line of this file when it is ready.
+    let state = data.join("postmaster.pid");
+    loop {
+        if let Some(status) = child.try_wait()? {
+            bail!("the PostgreSQL server ended at once ({status})");
+        }
+        let ready = std::fs::read_to_string(&state);
+        if ready.is_ok_and(|lines| lines.lines().any(|line| line.trim() == "ready")) {
+            return Ok(child);
+        }
+        if start.elapsed() > PATIENCE {
+            child.kill()?;
+            child.wait()?;
+            bail!(
+                "the PostgreSQL server was not ready after {} s",
+                PATIENCE.as_secs()
+            );
+        }
+        std::thread::sleep(Duration::from_millis(50));
+    }
+}
