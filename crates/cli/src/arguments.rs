@@ -4,7 +4,7 @@ use clap::{Parser, Subcommand};
 
 use crate::commands::{
     branch, checkpoint, compile, completions, conversations, convert, count, doctor, export,
-    import, log, render, restore, rewind, show,
+    import, log, render, restore, rewind, search, show,
 };
 use crate::exit::Exit;
 use crate::globals::Globals;
@@ -35,6 +35,7 @@ pub(crate) enum Command {
     Conversations(conversations::Arguments),
     Log(log::Arguments),
     Show(show::Arguments),
+    Search(search::Arguments),
     Branch(branch::Arguments),
     Rewind(rewind::Arguments),
     Checkpoint(checkpoint::Arguments),

@@ -32,7 +32,7 @@ use clap::{CommandFactory as _, Parser as _};
 use crate::arguments::{Command, CommandLine};
 use crate::commands::{
     branch, checkpoint, compile, completions, conversations, convert, count, doctor, export,
-    import, log, render, restore, rewind, show,
+    import, log, render, restore, rewind, search, show,
 };
 use crate::exit::Exit;
 use crate::failure::{Failure, Outcome};
@@ -88,6 +88,7 @@ fn run(line: &CommandLine) -> Outcome {
         Command::Conversations(arguments) => for_it(conversations::run(arguments, globals)),
         Command::Log(arguments) => for_it(log::run(arguments, globals)),
         Command::Show(arguments) => for_it(show::run(arguments, globals)),
+        Command::Search(arguments) => for_it(search::run(arguments, globals)),
         Command::Branch(arguments) => for_it(branch::run(arguments, globals)),
         Command::Rewind(arguments) => for_it(rewind::run(arguments, globals)),
         Command::Checkpoint(arguments) => for_it(checkpoint::run(arguments, globals)),

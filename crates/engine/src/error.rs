@@ -19,6 +19,9 @@ pub enum EngineError {
         /// The address, without credentials.
         address: String,
     },
+    /// The store has no search.
+    #[error("cannot search: this store has no search")]
+    CannotSearch,
     /// A fragment that carries data was given where a message belongs.
     #[error("fragment `{name}` carries data, not a message: use `set` for it")]
     NotAMessage {
@@ -119,6 +122,7 @@ impl EngineError {
             Self::Store(error) => error.kind(),
             Self::Name(_) => "bad_name",
             Self::UnsupportedDatabase { .. } => "unsupported_database",
+            Self::CannotSearch => "cannot_search",
             Self::NotAMessage { .. } => "not_a_message",
             Self::NotData { .. } => "not_data",
             Self::Fragment(_) => "bad_fragment",
@@ -143,6 +147,7 @@ impl EngineError {
             Self::Store(error) => error.is_retryable(),
             Self::Name(_)
             | Self::UnsupportedDatabase { .. }
+            | Self::CannotSearch
             | Self::NotAMessage { .. }
             | Self::NotData { .. }
             | Self::Fragment(_)

@@ -25,6 +25,7 @@ mod path;
 mod record;
 mod resolve;
 mod save;
+mod search;
 mod state_node;
 mod usage;
 

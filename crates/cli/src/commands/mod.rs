@@ -16,4 +16,5 @@ pub(crate) mod log;
 pub(crate) mod render;
 pub(crate) mod restore;
 pub(crate) mod rewind;
+pub(crate) mod search;
 pub(crate) mod show;

@@ -15,4 +15,5 @@ mod errors;
 mod kept;
 mod pipes;
 mod sample;
+mod searching;
 mod sessions;

@@ -1,0 +1,260 @@
+//! `contexture search`: what was said, found by its words.
+
+use std::fmt::Write as _;
+
+use clap::{Args, ValueEnum};
+use contexture::ir::BranchName;
+use contexture::store::rules::Query;
+use contexture::store::{
+    At, Coverage, Hidden, Hit, NodeKind, SearchPage, SearchRequest, SearchScope, Snippet,
+};
+use owo_colors::OwoColorize as _;
+use serde_json::{Value, json};
+
+use crate::ago::{ago, instant, now_ms};
+use crate::database::{self, Missing};
+use crate::exit::Exit;
+use crate::failure::Outcome;
+use crate::globals::Globals;
+use crate::printable::{counted, one_line};
+use crate::say;
+
+/// Digits of a node's id: enough to be the only one.
+const DIGITS: usize = 8;
+
+/// Find what was said: messages, calls, outputs, summaries
+#[derive(Debug, Args)]
+#[command(after_long_help = "\
+Every word must be there, in any order; case and accents do not count.
+
+  refund gloves        both words
+  \"refund the gloves\"  side by side; in a shell, '\"refund the gloves\"'
+  glov*                words that begin so
+  src/main.rs c++      pieces with signs in them: their words side by side
+  東京                 characters side by side, where a script has no spaces
+
+Nothing else means anything: any text is a query.
+
+Examples:
+  contexture search refund gloves
+  contexture search '\"order arrived\" W8*' --conversation support-42
+  contexture search error --kind output -n 5 --json | jq -r '.hits[].snippet.text'
+
+`contexture show CONVERSATION ID` shows a hit whole.")]
+pub(crate) struct Arguments {
+    /// What to look for
+    #[arg(required = true)]
+    query: Vec<String>,
+    /// In this conversation only
+    #[arg(long, short, value_name = "CONVERSATION")]
+    conversation: Option<String>,
+    /// On the path of this branch only
+    #[arg(long, value_name = "BRANCH", requires = "conversation")]
+    branch: Option<String>,
+    /// In conversations of this resource only
+    #[arg(long, value_name = "RESOURCE", conflicts_with = "conversation")]
+    resource: Option<String>,
+    /// Items of this kind only; may be repeated
+    #[arg(long = "kind", value_enum, value_name = "KIND")]
+    kinds: Vec<Kind>,
+    /// Also what is not meant for people to see
+    #[arg(long)]
+    hidden: bool,
+    /// At most so many
+    #[arg(long, short = 'n', value_name = "NUMBER", default_value = "20")]
+    limit: usize,
+}
+
+/// Kinds of items, as they are asked for and shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Kind {
+    User,
+    Assistant,
+    Instruction,
+    Call,
+    Output,
+    Reasoning,
+    Compaction,
+}
+
+impl Kind {
+    fn of(kind: NodeKind) -> &'static str {
+        match kind {
+            NodeKind::User => "user",
+            NodeKind::Assistant => "assistant",
+            NodeKind::Instruction => "instruction",
+            NodeKind::FunctionCall => "call",
+            NodeKind::FunctionCallOutput => "output",
+            NodeKind::Reasoning => "reasoning",
+            NodeKind::Compaction => "compaction",
+            _ => "other",
+        }
+    }
+
+    fn stored(self) -> NodeKind {
+        match self {
+            Self::User => NodeKind::User,
+            Self::Assistant => NodeKind::Assistant,
+            Self::Instruction => NodeKind::Instruction,
+            Self::Call => NodeKind::FunctionCall,
+            Self::Output => NodeKind::FunctionCallOutput,
+            Self::Reasoning => NodeKind::Reasoning,
+            Self::Compaction => NodeKind::Compaction,
+        }
+    }
+}
+
+/// Runs the command.
+///
+/// # Errors
+/// There is no such conversation or branch, or the database cannot be read.
+pub(crate) async fn run(arguments: &Arguments, globals: &Globals) -> Outcome {
+    let query = arguments.query.join(" ");
+    let (engine, scope) = match &arguments.conversation {
+        Some(id) => {
+            let branch = arguments.branch.as_deref();
+            let chat = database::conversation(globals, id, branch).await?;
+            (chat.engine().clone(), scope(chat.id().clone(), branch)?)
+        }
+        None => {
+            let scope = match &arguments.resource {
+                Some(resource) => SearchScope::Resource(resource.clone()),
+                None => SearchScope::Owner,
+            };
+            (database::open(globals, Missing::Refuse).await?, scope)
+        }
+    };
+    let request = SearchRequest {
+        kinds: arguments.kinds.iter().map(|kind| kind.stored()).collect(),
+        hidden: if arguments.hidden {
+            Hidden::Include
+        } else {
+            Hidden::LeaveOut
+        },
+        limit: arguments.limit,
+        ..SearchRequest::new(query.clone(), scope)
+    };
+    let page = engine.search(&database::owner(globals)?, request).await?;
+    if globals.json {
+        say::json(&document(&page))?;
+    } else {
+        say::styled(&text(&page.hits))?;
+        if !globals.quiet {
+            note(&page, &query);
+        }
+    }
+    Ok(Exit::Done)
+}
+
+fn scope(
+    conversation: contexture::ir::ConversationId,
+    branch: Option<&str>,
+) -> Outcome<SearchScope> {
+    Ok(match branch {
+        Some(branch) => {
+            let branch = BranchName::new(branch).map_err(contexture::EngineError::from)?;
+            SearchScope::Path {
+                conversation,
+                at: At::Branch(branch),
+            }
+        }
+        None => SearchScope::Conversation(conversation),
+    })
+}
+
+fn note(page: &SearchPage, query: &str) {
+    let count = page.hits.len();
+    if Query::parse(query).is_empty() {
+        say::aside("nothing to look for: the query has signs only, no word\n");
+    } else if count == 0 {
+        say::aside("nothing found\n");
+    } else if page.next.is_some() {
+        let shown = counted(count as u64, "hit");
+        say::aside(&format!("{shown}, and there are more: -n NUMBER\n"));
+    }
+    if page.coverage == Coverage::Newest {
+        say::aside("only the newest of what may fit was looked at; say more to reach the rest\n");
+    }
+}
+
+fn document(page: &SearchPage) -> Value {
+    let hit = |hit: &Hit| {
+        let matches = hit.snippet.matches.iter();
+        let matches: Vec<[usize; 2]> = matches.map(|place| [place.start, place.end]).collect();
+        json!({
+            "conversation": hit.conversation.as_str(),
+            "id": hit.node.to_string(),
+            "message": hit.message_id.as_ref().map(|id| id.as_str()),
+            "kind": Kind::of(hit.kind),
+            "score": hit.score,
+            "created": instant(hit.created_ms),
+            "snippet": { "text": hit.snippet.text, "matches": matches },
+        })
+    };
+    let hits: Vec<Value> = page.hits.iter().map(hit).collect();
+    json!({
+        "hits": hits,
+        "more": page.next.is_some(),
+        "complete": page.coverage == Coverage::Whole,
+    })
+}
+
+fn text(hits: &[Hit]) -> String {
+    let now = now_ms();
+    let mut out = String::new();
+    for hit in hits {
+        let id = hit.node.to_string();
+        let id = id.get(..DIGITS).unwrap_or(&id);
+        let about = format!("{}  {}", Kind::of(hit.kind), ago(hit.created_ms, now));
+        let _ = writeln!(
+            out,
+            "{}  {}  {}",
+            hit.conversation.bold(),
+            id.cyan(),
+            about.dimmed()
+        );
+        let _ = writeln!(out, "  {}", shown(&hit.snippet));
+    }
+    out
+}
+
+/// The snippet on one line, its matches marked by colour.
+fn shown(snippet: &Snippet) -> String {
+    let piece = |from: usize, to: usize| {
+        let text = snippet.text.get(from..to).unwrap_or_default();
+        let mut out = one_line(text);
+        // White space at the ends parts words from matches.
+        if text.starts_with(char::is_whitespace) {
+            out.insert(0, ' ');
+        }
+        if text.ends_with(char::is_whitespace) && out != " " {
+            out.push(' ');
+        }
+        out
+    };
+    let mut out = String::new();
+    let mut at = 0;
+    for place in &snippet.matches {
+        out.push_str(&piece(at, place.start));
+        let _ = write!(out, "{}", piece(place.start, place.end).yellow().bold());
+        at = place.end;
+    }
+    out.push_str(&piece(at, snippet.text.len()));
+    out.trim().to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_snippet_is_one_line() {
+        let snippet = Snippet {
+            text: "…a\n\n b \u{1b}[31m c\tb\n".to_owned(),
+            matches: vec![7..8, 17..18],
+        };
+        anstream::ColorChoice::Never.write_global();
+        let plain = anstream::adapter::strip_str(&shown(&snippet)).to_string();
+        assert_eq!(plain, "…a b [31m c b");
+    }
+}

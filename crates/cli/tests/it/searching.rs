@@ -1,0 +1,98 @@
+//! Finding what was said.
+
+use crate::command::Place;
+use crate::sample;
+
+fn place() -> Place {
+    let place = Place::new();
+    sample::support(&place);
+    sample::long(&place, "other", 60);
+    place
+}
+
+#[test]
+fn hits_are_shown_with_their_place() {
+    let place = place();
+    let text = place.ok("search Order arrived");
+    let lines: Vec<&str> = text.lines().collect();
+    let words: Vec<&str> = lines[0].split_whitespace().collect();
+    assert_eq!((words[0], words[2]), ("support-42", "user"), "{text}");
+    assert_eq!(lines[1], "  Hi, my order #W8342 arrived broken");
+    assert_eq!(lines.len(), 2, "{text}");
+    // The id is one that `show` takes.
+    let shown = place.ok(&format!("show support-42 {}", words[1]));
+    assert!(shown.contains("W8342"), "{shown}");
+    let run = place.run("search --color always broken");
+    assert!(run.out.contains("arrived \u{1b}["), "{}", run.out);
+}
+
+#[test]
+fn hits_are_data_with_json() {
+    let place = place();
+    let found = place.json("search --json w8342 --kind call");
+    assert_eq!(
+        (&found["more"], &found["complete"]),
+        (&false.into(), &true.into())
+    );
+    let hits = found["hits"].as_array().unwrap();
+    assert_eq!(hits.len(), 1, "{found}");
+    assert_eq!(
+        (&hits[0]["kind"], &hits[0]["conversation"]),
+        (&"call".into(), &"support-42".into())
+    );
+    let text = hits[0]["snippet"]["text"].as_str().unwrap();
+    let [from, to] = [0, 1].map(|end| hits[0]["snippet"]["matches"][0][end].as_u64().unwrap());
+    assert_eq!(&text[from as usize..to as usize], "W8342", "{found}");
+}
+
+#[test]
+fn places_bound_what_is_found() {
+    let place = place();
+    let count = |line: &str| {
+        let found = place.json(&format!("search --json {line}"));
+        found["hits"].as_array().unwrap().len()
+    };
+    for (line, expected) in [
+        ("refund*", 3),
+        ("refund* --conversation support-42 --branch main", 2),
+        ("refund* -c support-42 --branch main-v2", 2),
+        ("refund* -c other", 0),
+        ("refund* --owner acme", 0),
+        ("question --resource nobody", 0),
+        ("question -n 100", 30),
+        ("question --kind assistant", 0),
+        ("order --kind user", 1),
+        ("order --kind user --kind call", 2),
+    ] {
+        assert_eq!(count(line), expected, "{line}");
+    }
+    let run = place.run("search question -n 7");
+    assert_eq!(run.out.lines().count(), 14);
+    assert!(
+        run.err.contains("7 hits, and there are more"),
+        "{}",
+        run.err
+    );
+}
+
+#[test]
+fn any_text_is_a_query() {
+    let place = place();
+    for query in ["\"", "c++", "AND", "(", "a:b", "*", "'", "%", "--"] {
+        let run = place
+            .command()
+            .args(["search", "--", query])
+            .output()
+            .unwrap();
+        assert_eq!(run.status.code(), Some(0), "{query}");
+        let err = String::from_utf8(run.stderr).unwrap();
+        assert!(err.starts_with("nothing "), "{query}: {err}");
+    }
+    let run = place.run("search");
+    assert_eq!(run.code, 2, "{}", run.err);
+    for line in ["x -c nowhere", "x -c support-42 --branch never"] {
+        assert_eq!(place.run(&format!("search {line}")).code, 3, "{line}");
+    }
+    let run = place.run("search x -n 1000000");
+    assert!(run.err.contains("search_hits"), "{}", run.err);
+}
