@@ -11,7 +11,8 @@ use std::sync::Arc;
 use contexture_ir::{BranchName, CheckpointName, ConversationId, NodeId, Owner};
 use contexture_store::{
     Activation, AppendAt, AppendRequest, Appended, At, BranchLabel, Error, Fence, NewBranch,
-    NewConversation, OnMoved, ReadRequest, RefChange, StateChange, StateKey, StatePatch, Store,
+    NewConversation, OnMoved, ReadRequest, RedactRequest, RefChange, StateChange, StateKey,
+    StatePatch, Store,
 };
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -43,6 +44,15 @@ pub enum Op {
     Activate(usize),
     /// Deletes a branch's name.
     Delete(usize),
+    /// Gives a branch one of three names.
+    Rename {
+        /// The branch.
+        branch: usize,
+        /// Which name.
+        to: usize,
+    },
+    /// Redacts a node.
+    Redact(usize),
     /// Claims a branch.
     Claim(usize),
     /// Points a checkpoint at a node.
@@ -111,6 +121,8 @@ pub fn op() -> impl Strategy<Value = Op> {
         1 => any::<usize>().prop_map(Op::Conflict),
         1 => any::<usize>().prop_map(Op::Activate),
         1 => any::<usize>().prop_map(Op::Delete),
+        1 => (any::<usize>(), 0_usize..3).prop_map(|(branch, to)| Op::Rename { branch, to }),
+        1 => any::<usize>().prop_map(Op::Redact),
         1 => any::<usize>().prop_map(Op::Claim),
         1 => (0_usize..4, any::<usize>()).prop_map(|(checkpoint, node)| Op::Set { checkpoint, node }),
         1 => (0_usize..4).prop_map(Op::Unset),
@@ -118,17 +130,44 @@ pub fn op() -> impl Strategy<Value = Op> {
     ]
 }
 
-/// Runs random operations on stores from `open`: a small fixed dose, or with `CONTEXTURE_SOAK=1`
-/// ten thousand sequences. `open(case)` is called again with the same number to reopen a store.
+/// How many sequences of operations are run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Dose {
+    /// Usually. Default 40.
+    pub usual: u32,
+    /// With `CONTEXTURE_SOAK=1`. Default 10,000.
+    pub soak: u32,
+}
+
+impl Default for Dose {
+    fn default() -> Self {
+        Self {
+            usual: 40,
+            soak: 10_000,
+        }
+    }
+}
+
+/// As [`check_with`], with the default dose.
+pub fn check<Opened>(open: impl Fn(usize) -> Opened)
+where
+    Opened: Future<Output = Arc<dyn Store>>,
+{
+    check_with(Dose::default(), open);
+}
+
+/// Runs random operations, the same in every run, on stores from `open`. `open(case)` is called
+/// again with the same number to reopen a store; each case has a conversation of its own, so one
+/// store may serve them all.
 ///
 /// Panics, with the shortest sequence found, if a store differs from the model.
-pub fn check<Opened>(open: impl Fn(usize) -> Opened)
+pub fn check_with<Opened>(dose: Dose, open: impl Fn(usize) -> Opened)
 where
     Opened: Future<Output = Arc<dyn Store>>,
 {
     let soak = std::env::var_os("CONTEXTURE_SOAK").is_some();
     let config = Config {
-        cases: if soak { 10_000 } else { 40 },
+        cases: if soak { dose.soak } else { dose.usual },
         rng_seed: RngSeed::Fixed(20_261_120),
         failure_persistence: None,
         ..Config::default()
@@ -141,13 +180,16 @@ where
     let ran = TestRunner::new(config).run(&vec(op(), 1..60), |ops| {
         case.set(case.get() + 1);
         runtime
-            .block_on(follow(|| open(case.get()), &ops))
+            .block_on(follow(case.get(), || open(case.get()), &ops))
             .map_err(TestCaseError::fail)
     });
     if let Err(failure) = ran {
         panic!("{failure}");
     }
 }
+
+/// What is left of a person's message when it was redacted.
+const TOMBSTONE: &str = r#"{"type":"message","role":"user","content":[{"type":"input_text","text":"[redacted]"}],"ctx:redacted":true}"#;
 
 /// What must be there.
 #[derive(Default)]
@@ -178,13 +220,14 @@ struct ModelBranch {
 
 /// Runs the operations; says what differs.
 async fn follow<Opened: Future<Output = Arc<dyn Store>>>(
+    case: usize,
     open: impl Fn() -> Opened,
     ops: &[Op],
 ) -> Result<(), String> {
     let mut chat = Chat {
         store: open().await,
         owner: Owner::local(),
-        id: ConversationId::new("model").map_err(|error| error.to_string())?,
+        id: ConversationId::new(format!("model-{case}")).map_err(|error| error.to_string())?,
     };
     let new = NewConversation::new(chat.id.clone(), NOW);
     let made = chat.store.create_conversation(&chat.owner, new).await;
@@ -209,10 +252,12 @@ async fn follow<Opened: Future<Output = Arc<dyn Store>>>(
             let outcome = model.apply(&chat, op).await;
             outcome.map_err(|why| format!("operation {n}, {op:?}: {why}"))?;
         }
-        model
-            .compare(&chat)
-            .await
-            .map_err(|why| format!("after operation {n}, {op:?}: {why}"))?;
+        let after = |why| format!("after operation {n}, {op:?}: {why}");
+        model.compare_names(&chat).await.map_err(after)?;
+        // What nodes say stays: what was wrong once is so at the next look.
+        if n % 12 == 11 || n + 1 == ops.len() {
+            model.compare(&chat).await.map_err(after)?;
+        }
     }
     Ok(())
 }
@@ -324,6 +369,40 @@ impl Model {
                 self.events += 1;
                 expect(&changed, "ok")
             }
+            Op::Rename { branch, to } => {
+                let n = branch % self.branches.len();
+                let from = self.branches[n].name.clone();
+                let to = format!("other-v{to}");
+                let taken = self.branches.iter().any(|branch| branch.name == to);
+                let change = RefChange::RenameBranch {
+                    from: name(&from),
+                    to: name(&to),
+                };
+                let changed = chat.change(change).await;
+                if taken {
+                    return expect(&changed, "already_exists");
+                }
+                self.branches[n].name = to.clone();
+                if self.active == from {
+                    self.active = to;
+                }
+                self.events += 1;
+                expect(&changed, "ok")
+            }
+            Op::Redact(n) if !self.nodes.is_empty() => {
+                let n = n % self.nodes.len();
+                let node = &mut self.nodes[n];
+                let fresh = *node.json != *TOMBSTONE;
+                node.json = TOMBSTONE.into();
+                self.events += u64::from(fresh);
+                let request = RedactRequest {
+                    nodes: vec![node.id],
+                    ..RedactRequest::default()
+                };
+                let redacted = chat.store.redact(&chat.owner, &chat.id, request).await;
+                let count = redacted.as_ref().map_or(0, |done| done.nodes);
+                same("redacted", &count, &u64::from(fresh))
+            }
             Op::Claim(n) => {
                 let n = n % self.branches.len();
                 let branch = &mut self.branches[n];
@@ -355,7 +434,7 @@ impl Model {
                 let changed = chat.change(RefChange::DeleteCheckpoint(name)).await;
                 expect(&changed, if known { "ok" } else { "not_found" })
             }
-            Op::Conflict(_) | Op::Set { .. } | Op::Reopen => Ok(()),
+            Op::Conflict(_) | Op::Set { .. } | Op::Redact(_) | Op::Reopen => Ok(()),
         }
     }
 
@@ -462,6 +541,11 @@ impl Model {
         }
         let (request, first) = &self.done[n % self.done.len()];
         let result = chat.append(request.clone()).await;
+        let redacted = self.nodes.iter().filter(|node| *node.json == *TOMBSTONE);
+        let redacted: Vec<NodeId> = redacted.map(|node| node.id).collect();
+        if request.items.iter().any(|item| redacted.contains(&item.id)) {
+            return expect(&result, "id_conflict");
+        }
         expect(&result, "ok")?;
         let again = result.map_err(|error| error.to_string())?;
         let same = (again.head, again.first, again.depth, &again.nodes)
@@ -472,8 +556,8 @@ impl Model {
         Err(format!("first {first:?}, again {again:?}"))
     }
 
-    /// Whether everything that can be seen is as it must be.
-    async fn compare(&self, chat: &Chat) -> Result<(), String> {
+    /// Whether all names are where they must be.
+    async fn compare_names(&self, chat: &Chat) -> Result<(), String> {
         let refs = chat.store.refs(&chat.owner, &chat.id).await;
         let refs = refs.map_err(|error| error.to_string())?;
         let got: Vec<_> = refs
@@ -508,7 +592,11 @@ impl Model {
         let wanted: Vec<_> = wanted
             .map(|(c, n)| (c.clone(), self.nodes[*n].id))
             .collect();
-        same("checkpoints", &got, &wanted)?;
+        same("checkpoints", &got, &wanted)
+    }
+
+    /// Whether everything else that can be seen is as it must be.
+    async fn compare(&self, chat: &Chat) -> Result<(), String> {
         for branch in &self.branches {
             let at = At::Branch(name(&branch.name));
             self.compare_path(chat, at, &branch.path).await?;

@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use contexture_store::Store;
 use contexture_store_sqlite::{SqliteOptions, SqliteStore, Synchronous};
+use contexture_store_testkit::model::{Dose, check_with};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_sqlite_store_shows_every_behaviour() {
@@ -21,13 +22,18 @@ async fn the_sqlite_store_shows_every_behaviour() {
 #[test]
 fn the_sqlite_store_follows_the_model() {
     let directory = tempfile::tempdir().unwrap();
-    contexture_store_testkit::model::check(async |case| {
-        let path = directory.path().join(format!("{case}.db"));
+    let path = directory.path().join("model.db");
+    let dose = Dose {
+        usual: 200,
+        ..Dose::default()
+    };
+    // One database for all: making one takes longer than using it.
+    check_with(dose, async |_| {
         // What is tested here is not durability, and a sync per operation is slow.
         let options = SqliteOptions {
             synchronous: Synchronous::Normal,
             ..SqliteOptions::default()
         };
-        Arc::new(SqliteStore::open_with(path, options).unwrap()) as Arc<dyn Store>
+        Arc::new(SqliteStore::open_with(&path, options).unwrap()) as Arc<dyn Store>
     });
 }

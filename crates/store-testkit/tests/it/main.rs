@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use contexture_store::{MemoryStore, Store};
 use contexture_store_testkit::Method;
+use contexture_store_testkit::model::{Dose, check_with};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_in_memory_store_shows_every_behaviour() {
@@ -16,7 +17,11 @@ async fn the_in_memory_store_shows_every_behaviour() {
 fn the_in_memory_store_follows_the_model() {
     // Reopening gives the same store: this one lives as long as its value.
     let stores = std::sync::Mutex::new((0, Arc::new(MemoryStore::new())));
-    contexture_store_testkit::model::check(async |case| {
+    let dose = Dose {
+        usual: 10_000,
+        ..Dose::default()
+    };
+    check_with(dose, async |case| {
         let mut stores = stores.lock().unwrap();
         if stores.0 != case {
             *stores = (case, Arc::new(MemoryStore::new()));
