@@ -19,6 +19,11 @@ pub enum Level {
     Abuse,
 }
 
+impl Level {
+    /// All of them, in the order in which a new backend meets them.
+    pub const ALL: [Self; 4] = [Self::Base, Self::Ownership, Self::Faults, Self::Abuse];
+}
+
 /// A behaviour in progress.
 pub type Running = Pin<Box<dyn Future<Output = ()> + Send>>;
 

@@ -1,10 +1,63 @@
 //! The behaviours every conversation store must show, each written once.
 //!
-//! A backend hands [`run_all`] a way to open an empty store; every [`Behaviour`] of the table runs
-//! on a store of its own and fails by panicking, like any test. [`model`] drives a store against a
-//! plain model with random operations.
+//! # For the author of a backend
 //!
-//! What is not here: crashes, damaged files, disk space (they are the backend's own tests).
+//! Implement [`Store`](contexture_store::Store), and in the backend's tests hand [`run_all`] a way to
+//! open an empty store. Every [`Behaviour`] of the table runs on a store of its own and fails by
+//! panicking, like any test.
+//!
+//! ```
+//! # tokio::runtime::Builder::new_multi_thread().build().unwrap().block_on(async {
+//! use std::sync::Arc;
+//! use contexture_store::{MemoryStore, Store};
+//! use contexture_store_testkit::{Level, run};
+//!
+//! // Yours instead of `MemoryStore`: an empty database each time.
+//! let open = async || Arc::new(MemoryStore::new()) as Arc<dyn Store>;
+//! let shown = run(&[Level::Ownership], open).await;
+//! assert!(shown > 0);
+//! # });
+//! ```
+//!
+//! Behaviours have a [`Level`], and are best made to hold in this order:
+//!
+//! 1. [`Level::Base`]: what the contract says, alone and with many at once.
+//! 2. [`Level::Ownership`]: what no owner learns of another. The table has a row for every
+//!    [`Method`]; a method that is added to the contract without one fails this crate's tests.
+//! 3. [`Level::Faults`]: calls fail before or after they took effect, and are repeated; the outcome
+//!    is the one without faults. [`Faulty`] makes them fail; it stands before any store, and may be
+//!    used to test whatever is built on one.
+//! 4. [`Level::Abuse`]: hostile and absurd input.
+//!
+//! [`model::check`] then drives the store against a plain model with random operations. A
+//! capability that a backend does not have ([`Store::search`](contexture_store::Store::search) is
+//! `None`) is passed over. What is the backend's own to test: crashes, damaged files, disk space,
+//! several processes, migrations, the plans of its queries.
+//!
+//! # Weaknesses found elsewhere
+//!
+//! Behaviours of another store that lost, leaked or stalled, as they were shown on its code, and
+//! what shows that ours does not.
+//!
+//! | Weakness | Shown by |
+//! |---|---|
+//! | overlapping turns orphan acknowledged messages, with a fresh and with a shared handle | `concurrency::overlapping_turns_lose_nothing`, `appending::a_moved_head_may_open_a_sibling` |
+//! | a repeated save is taken for an edit | `replaying::the_same_append_again`, `replaying::after_the_head_has_moved` |
+//! | a crash between rows and head leaves an orphan, its repetition a fork | `faults::repeating_any_failed_write_converges`, SQLite: `crash` |
+//! | of fifty concurrent saves five succeed | `concurrency::of_many_tips_all_succeed`, `concurrency::ten_thousand_appends_of_a_thousand_tasks`, `faults::what_is_acknowledged_is_there_once`, SQLite: `processes` |
+//! | processes that start together deadlock over the schema | SQLite: `files::several_openings_at_once_migrate_once` |
+//! | a stranger overwrites a message by its id, and reads the conversation | `owners::nobody_learns_of_a_strangers_conversation`, `replaying::ids_belong_to_conversations` |
+//! | an error names the owner | `owners::nobody_learns_of_a_strangers_conversation` |
+//! | of two concurrent rewinds one fails; two branches are active, or none | `concurrency::rewinds_all_get_names`, `branching::the_active_branch_stays` |
+//! | a cycle of parents never ends | `abuse::references_out_of_the_conversation`: parents are not given, so there is no cycle to give |
+//! | search strings are errors, or another language | `searching` where a store has search |
+//! | names derive from `main` whatever branch is active | `branching::automatic_names_follow_the_formula` |
+//! | a large conversation cannot be deleted | `concurrency::ten_thousand_appends_of_a_thousand_tasks`, SQLite: `removal` |
+//! | a transaction that begins by reading fails at once when another commits | `concurrency::a_deletion_among_writers_and_readers`, SQLite: `processes` |
+//! | long paths lose their oldest messages | `concurrency::ten_thousand_appends_of_a_thousand_tasks`, `reading::parts_and_pages` |
+//! | NUL, lone surrogates, long words are refused, and half a batch is stored | `bytes::hostile_text_changes_nothing`, `appending::outputs_answer_calls_on_their_path` |
+//! | JSON comes back in another order | `bytes::are_kept_as_they_are`, `conversations::metadata_values_are_kept_as_written` |
+//! | writes and deletions grow slower with what is stored, rewinds with the path | SQLite: `plans`, `benches/store.rs`; `abuse::nested_rewinds` |
 #![expect(
     clippy::unwrap_used,
     clippy::panic,
@@ -25,4 +78,4 @@ pub use behaviours::behaviours;
 pub use chat::Chat;
 pub use faulty::{Chances, Fault, Faulty};
 pub use method::Method;
-pub use run::run_all;
+pub use run::{run, run_all};

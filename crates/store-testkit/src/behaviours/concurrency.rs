@@ -276,6 +276,12 @@ pub(super) async fn ten_thousand_appends_of_a_thousand_tasks(store: Tested) {
             assert_eq!(path[at].id, node(&format!("{task} {n}")));
         }
     }
+    // Neither ten thousand nor one more is where reading ends, and all of it can be deleted.
+    chat.say("main", &["one more"]).await;
+    assert_eq!(chat.path(on("main")).await.len(), 10_001);
+    let delete = chat.store.delete_conversation(&chat.owner, &chat.id);
+    delete.await.unwrap();
+    super::owners::everything_is_not_found(&chat).await;
 }
 
 /// Deleting while everything else goes on: late writers learn it, and nothing comes back.

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use contexture_store::{MemoryStore, Store};
-use contexture_store_testkit::Method;
 use contexture_store_testkit::model::{Dose, check_with};
+use contexture_store_testkit::{Method, behaviours};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_in_memory_store_shows_every_behaviour() {
@@ -48,4 +48,22 @@ fn every_method_has_a_row() {
     declared.sort_unstable();
     known.sort_unstable();
     assert_eq!(declared, known);
+}
+
+/// The table of weaknesses names behaviours that exist.
+#[test]
+fn the_documentation_names_behaviours() {
+    let known: Vec<&str> = behaviours().iter().map(|one| one.name).collect();
+    let rows = include_str!("../../src/lib.rs").lines();
+    let rows: Vec<&str> = rows.filter(|line| line.starts_with("//! | ")).collect();
+    let mut named = 0;
+    for row in &rows {
+        // What is a backend's own is named after the backend.
+        let ours = row.split("SQLite:").next().unwrap_or_default();
+        for name in ours.split('`').filter(|name| name.contains("::")) {
+            assert!(known.contains(&name), "{name} is no behaviour");
+            named += 1;
+        }
+    }
+    assert!(rows.len() > 15 && named > 20, "{} rows", rows.len());
 }
