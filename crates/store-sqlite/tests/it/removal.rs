@@ -1,10 +1,11 @@
 //! What is removed is gone from the file, in steps, whatever interrupts them.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::Arc;
 use std::task::{Context, Waker};
 
-use contexture_ir::ContentHash;
+use contexture_ir::{ContentHash, NodeId};
 use contexture_store::{
     AppendRequest, EraseScope, NewConversation, RedactRequest, StateKey, StatePatch, Store,
     erase_all,
@@ -28,14 +29,55 @@ fn count(path: &Path, table: &str) -> i64 {
     conn.query_row(&sql, [], |row| row.get(0)).unwrap()
 }
 
-/// Whether the database or its log still has these bytes.
-fn holds(path: &Path, secret: &[u8]) -> bool {
-    ["", "-wal"].into_iter().any(|ending| {
+/// The bytes of the database and its log.
+fn files(path: &Path) -> [Vec<u8>; 2] {
+    ["", "-wal"].map(|ending| {
         let mut file = path.as_os_str().to_owned();
         file.push(ending);
-        let bytes = std::fs::read(file).unwrap_or_default();
-        bytes.windows(secret.len()).any(|window| window == secret)
+        std::fs::read(file).unwrap_or_default()
     })
+}
+
+/// Whether the files have these bytes.
+fn holds(path: &Path, secret: &[u8]) -> bool {
+    let files = files(path);
+    let mut windows = files.iter().flat_map(|file| file.windows(secret.len()));
+    windows.any(|window| window == secret)
+}
+
+const PIECE: usize = 24;
+
+/// How many of these pieces the files have.
+fn held(path: &Path, pieces: &BTreeSet<Vec<u8>>) -> usize {
+    let files = files(path);
+    let windows = files.iter().flat_map(|file| file.windows(PIECE));
+    let found: BTreeSet<&[u8]> = windows.filter(|window| pieces.contains(*window)).collect();
+    found.len()
+}
+
+/// A text of its own, longer with each number.
+fn secret(n: usize) -> String {
+    let words = (0..1 + n).map(|word| ContentHash::of(format!("{n} {word}").as_bytes()));
+    words.map(|word| format!("quicksilver {word} ")).collect()
+}
+
+/// Pieces of the bytes that are stored for these nodes.
+fn stored(path: &Path, nodes: &[NodeId]) -> BTreeSet<Vec<u8>> {
+    let conn = Connection::open(path).unwrap();
+    let mut pieces = BTreeSet::new();
+    for node in nodes {
+        let item: Vec<u8> = conn
+            .query_row(
+                "SELECT item FROM nodes WHERE node_id = ?",
+                [node.as_bytes()],
+                |row| row.get(0),
+            )
+            .unwrap();
+        for end in [item.len(), item.len() / 2 + PIECE / 2] {
+            pieces.insert(item[end.saturating_sub(PIECE)..end].to_vec());
+        }
+    }
+    pieces
 }
 
 /// Among many nodes, so that pages were split and filled again; of every size.
@@ -48,7 +90,7 @@ async fn redacted_bytes_are_in_no_file() {
     for n in 0..400 {
         let word = format!("n{n}");
         let said = match n % 5 {
-            0 => "quicksilver ".repeat(1 + n * n / 4),
+            0 => secret(n),
             _ => "something else".repeat(n % 40),
         };
         if n % 5 == 0 {
@@ -61,6 +103,9 @@ async fn redacted_bytes_are_in_no_file() {
     request.patch = StatePatch::put(StateKey::new("k").unwrap(), 1, value.clone());
     request.blobs = vec![Arc::from(*b"a quicksilver blob")];
     let blobs = chat.append(request).await.unwrap().blobs;
+    // Long items are stored compressed: what must go is what is stored.
+    let stored = stored(&path, &redacted);
+    assert_eq!(held(&path, &stored), stored.len());
     assert!(holds(&path, b"quicksilver"));
     let request = RedactRequest {
         nodes: redacted,
@@ -71,6 +116,7 @@ async fn redacted_bytes_are_in_no_file() {
     let redacted = chat.store.redact(&chat.owner, &chat.id, request).await;
     assert_eq!(redacted.unwrap().nodes, 80);
     assert!(!holds(&path, b"quicksilver"), "without closing the store");
+    assert_eq!(held(&path, &stored), 0);
     assert_eq!(chat.path(on("main")).await.len(), 401);
 }
 
