@@ -74,7 +74,8 @@ fn stored(path: &Path, nodes: &[NodeId]) -> BTreeSet<Vec<u8>> {
             )
             .unwrap();
         for end in [item.len(), item.len() / 2 + PIECE / 2] {
-            pieces.insert(item[end.saturating_sub(PIECE)..end].to_vec());
+            let piece = item.get(end.saturating_sub(PIECE)..end);
+            pieces.insert(piece.unwrap().to_vec());
         }
     }
     pieces
