@@ -25,6 +25,7 @@ mod key_value;
 mod limits;
 mod memory;
 mod node;
+mod portable;
 mod read;
 mod redact;
 mod redaction;
@@ -60,6 +61,7 @@ pub use key_value::{
 pub use limits::Limits;
 pub use memory::MemoryStore;
 pub use node::{NewItem, Node, NodeKind};
+pub use portable::{Export, Import, ImportError, ImportedConversation};
 pub use read::{At, NodeQuery, Page, ReadRequest, Span};
 pub use redact::{RedactRequest, Redacted};
 pub use redaction::redaction;

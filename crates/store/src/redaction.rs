@@ -117,7 +117,7 @@ async fn only_named_by(
 }
 
 /// Whatever in a text looks like the id of a blob: 32 hexadecimal digits, no more.
-fn blob_ids(json: &str) -> Vec<BlobId> {
+pub(crate) fn blob_ids(json: &str) -> Vec<BlobId> {
     let runs = json.split(|c: char| !c.is_ascii_hexdigit());
     let runs = runs.filter(|run| run.len() == 32);
     runs.filter_map(|run| run.parse().ok()).collect()

@@ -1,0 +1,426 @@
+//! Conversations that leave as lines and come back from them.
+
+use std::sync::Arc;
+
+use contexture_ir::{CheckpointName, ContentHash, MessageId, Raw, Role};
+use contexture_store::{
+    Activation, AppendAt, AppendRequest, At, BlobId, BranchLabel, ConversationUpdate, Error,
+    Expected, Export, Import, ImportError, ImportedConversation, KeyScope, MemoryStore,
+    MetadataChange, NewConversation, NewItem, NodeQuery, PutEntry, RedactRequest, RefChange,
+    StateChange, StateKey, StatePatch, Store, Thing, TitleChange, graph,
+};
+
+use crate::chat::{Chat, NOW, branch, item, new_branch, node, on, raw, said};
+
+type Tested = Arc<dyn Store>;
+
+async fn exported(chat: &Chat) -> String {
+    let mut export = Export::new(&*chat.store, &chat.owner, &chat.id)
+        .await
+        .unwrap();
+    let mut text = String::new();
+    while let Some(lines) = export.next().await.unwrap() {
+        text.push_str(&lines);
+    }
+    text
+}
+
+async fn import(
+    store: &dyn Store,
+    owner: &str,
+    text: &str,
+) -> Result<ImportedConversation, ImportError> {
+    let owner = owner.parse().unwrap();
+    let mut import = Import::new(store, &owner);
+    for line in text.lines() {
+        import.line(line).await?;
+    }
+    import.finish().await
+}
+
+fn state_key(word: &str) -> StateKey {
+    StateKey::new(format!("path/{word}")).unwrap()
+}
+
+/// A conversation with something of everything.
+async fn rich(store: Tested) -> Chat {
+    let chat = Chat::start(store).await;
+    let blob: Arc<[u8]> = Arc::from(&b"\xff\x00 bytes that items name"[..]);
+    let named = BlobId::of(&chat.owner, &blob);
+    let picture = format!(
+        "{{\"url\":\"context://vfs/{named}\",\"not\":\"{:032x}\"}}",
+        7
+    );
+    let call = NewItem {
+        message_id: Some(MessageId::new("m 1").unwrap()),
+        run: Some(contexture_ir::RunId::derive("run", &[])),
+        step: Some(3),
+        response: Some(contexture_ir::ResponseId::derive("response", &[])),
+        meaning_hash: Some(ContentHash::of(b"meaning")),
+        ..said(Role::Assistant, "call")
+    };
+    let answer = NewItem {
+        answers: Some(node("call")),
+        message_id: call.message_id.clone(),
+        ..item("answer")
+    };
+    let request = AppendRequest {
+        blobs: vec![blob],
+        patch: StatePatch {
+            changes: vec![
+                StateChange::put(state_key("notes"), 1, *b"milk"),
+                StateChange::put(state_key("binary"), 2, vec![0xff; 6000]),
+                StateChange::put(state_key("secret"), 3, *b"a secret value"),
+                StateChange::put(state_key("goes"), 1, *b"soon"),
+            ],
+            from: 1,
+        },
+        ..AppendRequest::new(
+            Chat::at_tip("main"),
+            vec![
+                item("first"),
+                raw("picture", &picture),
+                raw("lines", "{\n  \"role\": \"user\"\n}"),
+                raw("none", "no JSON at all \u{0} \u{2028}"),
+                raw("text", "\"a string\""),
+                raw("exact", r#"{"a":1,"a":2,"n":1e400,"s":"\ud800"}"#),
+                call,
+                answer,
+            ],
+            NOW,
+        )
+    };
+    chat.append(request).await.unwrap();
+    let many: Vec<NewItem> = (0..300).map(|n| item(&format!("number {n}"))).collect();
+    chat.tip("main", many).await.unwrap();
+    let change = StatePatch {
+        changes: vec![
+            StateChange::remove(state_key("goes")),
+            StateChange::put(state_key("notes"), 1, *b"bread"),
+        ],
+        from: 0,
+    };
+    let request = AppendRequest {
+        patch: change,
+        ..AppendRequest::new(Chat::at_tip("main"), vec![item("after")], NOW)
+    };
+    chat.append(request).await.unwrap();
+    for (base, words) in [
+        ("number 200", ["fork", "of the fork"]),
+        ("fork", ["other", "more"]),
+        ("picture", ["early", "side"]),
+    ] {
+        let name = chat.rewind("main", base, Activation::Activate).await;
+        let copy = NewItem {
+            copied_from: Some(node("number 201")),
+            ..item(words[1])
+        };
+        chat.tip(&name, vec![item(words[0]), copy]).await.unwrap();
+    }
+    // A second beginning, a branch that is empty, and one whose name is gone but whose node was
+    // copied before.
+    let beginning = new_branch(None, BranchLabel::Named(branch("again")), Activation::Keep);
+    let request = AppendRequest::new(AppendAt::New(beginning), vec![item("second")], NOW + 1);
+    chat.append(request).await.unwrap();
+    for name in ["empty", "gone"] {
+        let new = new_branch(None, BranchLabel::Named(branch(name)), Activation::Keep);
+        chat.change(RefChange::CreateBranch(new)).await.unwrap();
+    }
+    chat.say("gone", &["lost 1", "lost 2", "lost 3"]).await;
+    chat.change(RefChange::DeleteBranch(branch("gone")))
+        .await
+        .unwrap();
+    let copy = NewItem {
+        copied_from: Some(node("lost 2")),
+        ..item("found again")
+    };
+    chat.tip("again", vec![copy]).await.unwrap();
+    // The first branch has another name now, and its own is another's.
+    for (from, to) in [("main", "trunk"), ("empty", "main")] {
+        let (from, to) = (branch(from), branch(to));
+        chat.change(RefChange::RenameBranch { from, to })
+            .await
+            .unwrap();
+    }
+    for (name, at) in [("before the fork", "number 200"), ("ünder", "fork")] {
+        let set = RefChange::SetCheckpoint {
+            name: CheckpointName::new(name).unwrap(),
+            node: node(at),
+        };
+        chat.change(set).await.unwrap();
+    }
+    beside(&chat).await;
+    chat
+}
+
+/// What does not hang off the tree, and what was redacted.
+async fn beside(chat: &Chat) {
+    for (key, value) in [("draft", &b"text"[..]), ("bytes", b"\xfe\xff")] {
+        let put = PutEntry {
+            key: key.to_owned(),
+            value: Some(Arc::from(value)),
+            expect: Expected::Any,
+            at_ms: NOW + 3,
+        };
+        let scope = KeyScope::Conversation(chat.id.clone());
+        chat.store
+            .put_entry(&chat.owner, &scope, put)
+            .await
+            .unwrap();
+    }
+    let redact = RedactRequest {
+        nodes: vec![node("number 7"), node("number 8")],
+        values: vec![ContentHash::of(b"a secret value")],
+        at_ms: NOW + 4,
+        ..RedactRequest::default()
+    };
+    chat.store
+        .redact(&chat.owner, &chat.id, redact)
+        .await
+        .unwrap();
+    let metadata = [
+        ("exact", "{\"b\": 1,\n \"a\": 12345678901234567890123}"),
+        ("text", "\"so\""),
+    ];
+    let metadata = metadata.map(|(key, value)| (key.to_owned(), Raw::parse(value).unwrap()));
+    let update = ConversationUpdate {
+        title: TitleChange::Set(Some("Zürich \"2\"".to_owned())),
+        metadata: MetadataChange::Replace(metadata.into()),
+        ..ConversationUpdate::at(NOW + 5)
+    };
+    chat.store
+        .update_conversation(&chat.owner, &chat.id, update)
+        .await
+        .unwrap();
+}
+
+/// What readers see, without what an export leaves out: events and versions.
+async fn seen(chat: &Chat) -> String {
+    let tree = graph(&*chat.store, &chat.owner, &chat.id).await.unwrap();
+    let mut text = format!("{:?}\n", tree.refs);
+    for one in &tree.nodes {
+        let query = NodeQuery::Id(one.id);
+        let nodes = chat.store.nodes(&chat.owner, &chat.id, query).await;
+        let state = contexture_store::StateRequest::all(At::Node(one.id));
+        let state = chat
+            .store
+            .state(&chat.owner, &chat.id, state)
+            .await
+            .unwrap();
+        let entries = state.root.keys().map(|key| (key, state.value(key)));
+        text.push_str(&format!(
+            "{:?} {:?}\n",
+            nodes.unwrap(),
+            entries.collect::<Vec<_>>()
+        ));
+    }
+    text
+}
+
+pub(super) async fn what_was_exported_comes_back_equal(store: Tested) {
+    let chat = rich(store).await;
+    let text = exported(&chat).await;
+    assert!(!text.contains("a secret value"));
+    let other = Chat {
+        store: Arc::new(MemoryStore::default()),
+        ..chat.clone()
+    };
+    import(&*other.store, "ada", &text).await.unwrap();
+    assert!(exported(&other).await == text, "through memory");
+    assert_eq!(seen(&other).await, seen(&chat).await);
+    let before = chat
+        .store
+        .conversation(&chat.owner, &chat.id)
+        .await
+        .unwrap();
+    chat.store
+        .delete_conversation(&chat.owner, &chat.id)
+        .await
+        .unwrap();
+    let imported = import(&*chat.store, "ada", &text).await.unwrap();
+    assert_eq!((imported.branches, imported.blobs), (6, 1));
+    assert!(exported(&chat).await == text, "through itself");
+    assert_eq!(seen(&other).await, seen(&chat).await);
+    let mut after = chat
+        .store
+        .conversation(&chat.owner, &chat.id)
+        .await
+        .unwrap();
+    // Nodes that no name reaches stay behind, and updates are not counted on.
+    (after.version, after.nodes) = (before.version, before.nodes);
+    assert_eq!(after, before);
+    // It goes on like any other.
+    chat.say("trunk", &["and on"]).await;
+}
+
+async fn refused(store: &dyn Store, text: &str) -> ImportError {
+    let error = import(store, "ada", text).await.unwrap_err();
+    let left = store
+        .conversation(&"ada".parse().unwrap(), &"chat".parse().unwrap())
+        .await;
+    let gone = matches!(
+        left,
+        Err(Error::NotFound {
+            what: Thing::Conversation,
+            ..
+        })
+    );
+    assert!(gone, "something is left: {left:?} after {error:?}");
+    error
+}
+
+pub(super) async fn a_changed_text_is_refused_and_leaves_nothing(store: Tested) {
+    let chat = Chat::start(Arc::new(MemoryStore::default())).await;
+    chat.say("main", &["a", "b"]).await;
+    chat.rewind("main", "a", Activation::Keep).await;
+    chat.say("main-v2", &["c"]).await;
+    let text = exported(&chat).await;
+    let lines: Vec<&str> = text.lines().collect();
+    let joined = |lines: &[&str]| lines.join("\n");
+    assert_eq!(lines.len(), 7);
+    for at in 0..lines.len() {
+        let mut without = lines.clone();
+        without.remove(at);
+        let mut twice = lines.clone();
+        twice.insert(at, lines[at]);
+        let mut other = lines.clone();
+        let changed = lines[at].replacen("00000", "00001", 1);
+        other[at] = &changed;
+        let half = &lines[at][..lines[at].len() / 2];
+        let cut = [&lines[..at], &[half]].concat();
+        for bad in [joined(&without), joined(&twice), joined(&cut)] {
+            let error = refused(&*store, &bad).await;
+            assert!((1..=8).contains(&error.line), "{error:?}");
+        }
+        if changed != lines[at] {
+            refused(&*store, &joined(&other)).await;
+        }
+        // Cut after a whole line.
+        let error = refused(&*store, &joined(&lines[..at])).await;
+        assert_eq!(error.line, at as u64 + 1);
+    }
+    import(&*store, "ada", &text).await.unwrap();
+}
+
+pub(super) async fn a_wrong_line_is_named(store: Tested) {
+    let head = r#"{"conversation":{"format":1,"owner":"ada","id":"chat","active":"main","created_ms":1,"updated_ms":2}}"#;
+    let line = |word: &str, parent: Option<&str>, more: &str| {
+        let parent = parent.map_or(String::new(), |parent| {
+            format!(r#""parent":"{}","#, node(parent))
+        });
+        format!(
+            r#"{{"node":{{"id":"{}",{parent}"kind":"user","item":{{}},"origin":"user","audience":"all","created_ms":1{more}}}}}"#,
+            node(word)
+        )
+    };
+    let (a, b) = (line("a", None, ""), line("b", Some("a"), ""));
+    let of = |word: &str, field: &str| format!(r#","{field}":"{}""#, node(word));
+    let long = line("c", Some("b"), "").replace(
+        "{}",
+        &format!("\"{}\"", "x".repeat(store.limits().item_bytes + 1)),
+    );
+    let end = r#"{"end":{"lines":0,"branches":0,"checkpoints":0,"blobs":0,"nodes":0,"entries":0,"blake3":""}}"#;
+    for (third, why) in [
+        (line("c", Some("never"), ""), "not found"),
+        // A circle: a parent that comes later, or the node itself.
+        (line("c", Some("c"), ""), "not found"),
+        (a.clone(), "given before"),
+        (line("a", Some("b"), ""), "given before"),
+        (
+            line("a", Some("b"), "").replace("{}", "{ }"),
+            "already stored",
+        ),
+        (
+            line("c", Some("b"), &of("never", "copied_from")),
+            "not found",
+        ),
+        (line("c", Some("b"), &of("c", "answers")), "not found"),
+        (line("c", Some("b"), r#","depth":7"#), "depth"),
+        (
+            line(
+                "c",
+                Some("b"),
+                r#","state":[{"key":"k","value":{"text":""}}]"#,
+            ),
+            "version",
+        ),
+        (long, "item_bytes"),
+        (a.replace("user", "robot"), "robot"),
+        (a.replace(&node("a").to_string(), "a"), "32 hexadecimal"),
+        (head.to_owned(), "twice"),
+        (
+            r#"{"branch":{"name":"x","created_ms":1}}"#.to_owned(),
+            "before the nodes",
+        ),
+        (
+            r#"{"blob":{"id":"00000000000000000000000000000000","bytes":{"text":"x"}}}"#.to_owned(),
+            "other bytes",
+        ),
+        (
+            r#"{"blob":{"id":"00","bytes":{"base64":"*"}}}"#.to_owned(),
+            "32 hexadecimal",
+        ),
+        (r#"{"message":{}}"#.to_owned(), "message"),
+        ("[".repeat(100_000), "no line"),
+        (String::new(), "no line"),
+        (end.to_owned(), "checksum"),
+    ] {
+        let error = refused(&*store, &[head, &a, &b, &third, end].join("\n")).await;
+        let source = error.source.to_string();
+        assert_eq!(error.line, 4, "{source}");
+        assert!(source.contains(why), "{why}: {source}");
+    }
+    for (first, why) in [
+        (a.as_str(), "first"),
+        (&head.replace("\"format\":1", "\"format\":2"), "format 2"),
+        (end, "alone"),
+        ("{}", "no line"),
+    ] {
+        let error = refused(&*store, first).await;
+        assert_eq!(error.line, 1);
+        assert!(error.source.to_string().contains(why), "{}", error.source);
+    }
+    // Ids of blobs are their owner's.
+    let chat = rich(Arc::new(MemoryStore::default())).await;
+    let text = exported(&chat).await;
+    let error = import(&*store, "bob", &text).await.unwrap_err();
+    assert!(
+        error.source.to_string().contains("import it as ada"),
+        "{error:?}"
+    );
+}
+
+pub(super) async fn what_is_there_stays_and_what_is_half_is_begun_anew(store: Tested) {
+    let chat = rich(Arc::new(MemoryStore::default())).await;
+    let text = exported(&chat).await;
+    let owner = chat.owner.clone();
+    {
+        let mut half = Import::new(&*store, &owner);
+        for line in text.lines().take(250) {
+            half.line(line).await.unwrap();
+        }
+        // Dropped, as by a process that died.
+    }
+    assert!(store.conversation(&owner, &chat.id).await.is_ok());
+    import(&*store, "ada", &text).await.unwrap();
+    let there = Chat {
+        store: Arc::clone(&store),
+        ..chat.clone()
+    };
+    assert!(exported(&there).await == text);
+    let error = import(&*store, "ada", &text).await.unwrap_err();
+    assert_eq!(error.line, 1);
+    assert!(matches!(error.source, Error::AlreadyExists { .. }));
+    assert!(exported(&there).await == text);
+    let empty = NewConversation::new("empty".parse().unwrap(), NOW);
+    store.create_conversation(&owner, empty).await.unwrap();
+    let there = Chat {
+        id: "empty".parse().unwrap(),
+        ..there
+    };
+    assert_eq!(there.path(on("main")).await.len(), 0);
+    let text = exported(&there).await;
+    store.delete_conversation(&owner, &there.id).await.unwrap();
+    import(&*store, "ada", &text).await.unwrap();
+    assert_eq!(exported(&there).await, text);
+}

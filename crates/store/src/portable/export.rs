@@ -1,0 +1,398 @@
+//! Out of a store.
+
+use std::collections::BTreeSet;
+
+use contexture_ir::{ContentHash, ConversationId, NodeId, Owner};
+use futures_util::future::try_join_all;
+
+use super::record::{
+    BlobLine, BranchLine, Bytes, CheckpointLine, End, EntryLine, FORMAT, Head, Json, Kind, Line,
+    NodeLine, Seen, Source, StateLine,
+};
+use crate::blob::BlobId;
+use crate::error::{Error, Thing};
+use crate::key_value::{EntryCursor, KeyScope, ListEntries};
+use crate::node::Node;
+use crate::read::{At, ReadRequest, Span};
+use crate::redaction::blob_ids;
+use crate::refs::Refs;
+use crate::state::{State, StateRequest, StateRoot, StateValues};
+use crate::store::Store;
+
+/// Nodes and values that are read at a time.
+const PAGE: usize = 256;
+
+/// A conversation on its way out, line by line.
+///
+/// What is exported is what the names reached when it began: names and record are read at once,
+/// and nodes never change. Only a redaction or deletion while it runs is seen.
+///
+/// ```
+/// # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(async {
+/// use contexture_ir::Owner;
+/// use contexture_store::{Export, Import, MemoryStore, NewConversation, Store};
+///
+/// let (from, to, owner) = (MemoryStore::default(), MemoryStore::default(), Owner::local());
+/// from.create_conversation(&owner, NewConversation::new("chat".parse().unwrap(), 0)).await?;
+///
+/// let mut export = Export::new(&from, &owner, &"chat".parse().unwrap()).await?;
+/// let mut import = Import::new(&to, &owner);
+/// while let Some(lines) = export.next().await? {
+///     for line in lines.lines() {
+///         import.line(line).await.unwrap();
+///     }
+/// }
+/// let imported = import.finish().await.unwrap();
+/// assert_eq!(imported.id.as_str(), "chat");
+/// # Ok::<(), contexture_store::Error>(()) }).unwrap();
+/// ```
+#[derive(Debug)]
+pub struct Export<'a> {
+    store: &'a dyn Store,
+    owner: &'a Owner,
+    id: ConversationId,
+    stage: Stage,
+    hasher: blake3::Hasher,
+    end: End,
+    /// Heads and checkpoints that are still to be reached, the first one last.
+    ends: Vec<NodeId>,
+    /// Paths begun: the last one goes on, those below it wait for what it brings.
+    paths: Vec<Path>,
+    known: BTreeSet<NodeId>,
+    blobs: BTreeSet<BlobId>,
+}
+
+#[derive(Debug)]
+enum Stage {
+    Names(Box<Head>, Refs),
+    Nodes,
+    Entries(Option<EntryCursor>),
+    End,
+    Done,
+}
+
+/// A path of which the rest is to be written.
+#[derive(Debug)]
+struct Path {
+    end: NodeId,
+    depth: u64,
+    next: u64,
+    /// The state at the node before `next`.
+    root: StateRoot,
+}
+
+impl<'a> Export<'a> {
+    /// Begins with the conversation of that id.
+    ///
+    /// # Errors
+    /// [`Error::NotFound`], or whatever reading meets.
+    pub async fn new(
+        store: &'a dyn Store,
+        owner: &'a Owner,
+        id: &ConversationId,
+    ) -> Result<Self, Error> {
+        let record = store.conversation(owner, id).await?;
+        let refs = store.refs(owner, id).await?;
+        let active = refs.active().map(|branch| branch.name.clone());
+        let metadata = record.metadata.into_iter();
+        let head = Head {
+            format: FORMAT,
+            owner: owner.clone(),
+            id: id.clone(),
+            title: record.title,
+            resource: record.resource,
+            metadata: metadata
+                .map(|(key, value)| (key, Json(value.get().to_owned())))
+                .collect(),
+            active: active.unwrap_or(record.active),
+            created_ms: record.created_ms,
+            updated_ms: record.updated_ms,
+        };
+        let heads = refs.branches.iter().filter_map(|branch| branch.head);
+        let marked = refs.checkpoints.iter().map(|checkpoint| checkpoint.node);
+        let mut ends: Vec<NodeId> = heads.chain(marked).collect();
+        ends.reverse();
+        Ok(Self {
+            store,
+            owner,
+            id: id.clone(),
+            stage: Stage::Names(Box::new(head), refs),
+            hasher: blake3::Hasher::new(),
+            end: End::default(),
+            ends,
+            paths: Vec::new(),
+            known: BTreeSet::new(),
+            blobs: BTreeSet::new(),
+        })
+    }
+
+    /// The next lines, each with its line end; `None` after the last.
+    ///
+    /// # Errors
+    /// Whatever reading meets; the export is then at its end, and incomplete.
+    pub async fn next(&mut self) -> Result<Option<String>, Error> {
+        let mut lines = String::new();
+        while lines.is_empty() {
+            match std::mem::replace(&mut self.stage, Stage::Done) {
+                Stage::Names(head, refs) => {
+                    self.names(head, refs, &mut lines)?;
+                    self.stage = Stage::Nodes;
+                }
+                Stage::Nodes => {
+                    self.stage = match self.path().await? {
+                        Some(path) => {
+                            self.nodes(path, &mut lines).await?;
+                            Stage::Nodes
+                        }
+                        None => Stage::Entries(None),
+                    };
+                }
+                Stage::Entries(after) => {
+                    self.stage = match self.entries(after, &mut lines).await? {
+                        Some(next) => Stage::Entries(Some(next)),
+                        None => Stage::End,
+                    };
+                }
+                Stage::End => {
+                    self.end.blake3 = self.hasher.finalize().to_hex().to_string();
+                    let end = self.end.clone();
+                    self.write(&Line::End(end), &mut lines)?;
+                }
+                Stage::Done => return Ok(None),
+            }
+        }
+        Ok(Some(lines))
+    }
+
+    fn write(&mut self, line: &Line, lines: &mut String) -> Result<(), Error> {
+        let from = lines.len();
+        let json = serde_json::to_string(line);
+        lines.push_str(&json.map_err(|error| Error::invalid("line", error.to_string()))?);
+        lines.push('\n');
+        self.hasher
+            .update(lines.as_bytes().get(from..).unwrap_or_default());
+        self.end.lines += 1;
+        match line {
+            Line::Branch(_) => self.end.branches += 1,
+            Line::Checkpoint(_) => self.end.checkpoints += 1,
+            Line::Blob(_) => self.end.blobs += 1,
+            Line::Node(_) => self.end.nodes += 1,
+            Line::Entry(_) => self.end.entries += 1,
+            Line::Conversation(_) | Line::End(_) => {}
+        }
+        Ok(())
+    }
+
+    fn names(&mut self, head: Box<Head>, refs: Refs, lines: &mut String) -> Result<(), Error> {
+        self.write(&Line::Conversation(head), lines)?;
+        for branch in refs.branches {
+            let line = BranchLine {
+                name: branch.name,
+                head: branch.head,
+                created_ms: branch.created_ms,
+            };
+            self.write(&Line::Branch(line), lines)?;
+        }
+        for checkpoint in refs.checkpoints {
+            let line = CheckpointLine {
+                name: checkpoint.name,
+                node: checkpoint.node,
+                at_ms: checkpoint.at_ms,
+            };
+            self.write(&Line::Checkpoint(line), lines)?;
+        }
+        Ok(())
+    }
+
+    /// The path to go on with; `None`: everything is written.
+    async fn path(&mut self) -> Result<Option<Path>, Error> {
+        loop {
+            match self.paths.pop() {
+                Some(path) if path.next <= path.depth => return Ok(Some(path)),
+                Some(_) => {}
+                None => match self.ends.pop() {
+                    Some(end) if self.known.contains(&end) => {}
+                    Some(end) => return Ok(Some(self.begin(end).await?)),
+                    None => return Ok(None),
+                },
+            }
+        }
+    }
+
+    /// The path to `end` from its first node that is not written. Those that are written are its
+    /// beginning, since no node is written before its parent.
+    async fn begin(&self, end: NodeId) -> Result<Path, Error> {
+        let depth = self.read(ReadRequest::last(At::Node(end), 0)).await?.depth;
+        let (mut known, mut unknown, mut last) = (0, depth, None);
+        while known + 1 < unknown {
+            let middle = known + (unknown - known) / 2;
+            let request = ReadRequest {
+                at: At::Node(end),
+                span: Span::Between(middle, middle),
+                limit: None,
+            };
+            let id = self.read(request).await?.nodes.first().map(|node| node.id);
+            if id.is_some_and(|id| self.known.contains(&id)) {
+                (known, last) = (middle, id);
+            } else {
+                unknown = middle;
+            }
+        }
+        let root = match last {
+            Some(node) => self.state(node, StateValues::Skip).await?.root,
+            None => StateRoot::new(),
+        };
+        Ok(Path {
+            end,
+            depth,
+            next: known + 1,
+            root,
+        })
+    }
+
+    async fn read(&self, request: ReadRequest) -> Result<crate::read::Page, Error> {
+        self.store.read(self.owner, &self.id, request).await
+    }
+
+    async fn state(&self, node: NodeId, values: StateValues) -> Result<State, Error> {
+        let request = StateRequest {
+            at: At::Node(node),
+            prefix: String::new(),
+            values,
+        };
+        self.store.state(self.owner, &self.id, request).await
+    }
+
+    /// Writes a page of a path, or as much of it as needs nothing that is not written yet.
+    async fn nodes(&mut self, mut path: Path, lines: &mut String) -> Result<(), Error> {
+        let request = ReadRequest {
+            at: At::Node(path.end),
+            span: Span::Between(path.next, path.depth),
+            limit: Some(PAGE),
+        };
+        let page = self.read(request).await?;
+        let states = page.nodes.iter();
+        let states = states.map(|node| self.state(node.id, StateValues::Skip));
+        let states = try_join_all(states).await?;
+        for (node, state) in page.nodes.iter().zip(states) {
+            let source = node
+                .copied_from
+                .filter(|source| !self.known.contains(source));
+            if let Some(source) = source {
+                // First the source, which was there before.
+                let first = self.begin(source).await?;
+                self.paths.extend([path, first]);
+                return Ok(());
+            }
+            let changes = self.changes(node.id, &path.root, &state.root).await?;
+            self.named_blobs(&node.json, lines).await?;
+            for change in &changes {
+                if let Some(Bytes::Text(text)) = &change.value {
+                    self.named_blobs(text, lines).await?;
+                }
+            }
+            self.write(&Line::Node(Box::new(line(node, changes))), lines)?;
+            self.known.insert(node.id);
+            path.root = state.root;
+            path.next = node.depth + 1;
+        }
+        if page.nodes.is_empty() {
+            path.next = path.depth + 1;
+        }
+        self.paths.push(path);
+        Ok(())
+    }
+
+    /// What is other at `node` than at its parent.
+    async fn changes(
+        &self,
+        node: NodeId,
+        before: &StateRoot,
+        now: &StateRoot,
+    ) -> Result<Vec<StateLine>, Error> {
+        if before == now {
+            return Ok(Vec::new());
+        }
+        let state = self.state(node, StateValues::Load).await?;
+        let gone = before.keys().filter(|key| !now.contains_key(*key));
+        let gone = gone.map(|key| StateLine {
+            key: key.clone(),
+            version: None,
+            value: None,
+        });
+        let put = now
+            .iter()
+            .filter(|(key, entry)| before.get(*key) != Some(*entry));
+        let put = put.map(|(key, entry)| StateLine {
+            key: key.clone(),
+            version: Some(entry.version),
+            value: state.value(key).map(|value| Bytes::of(value)),
+        });
+        Ok(gone.chain(put).collect())
+    }
+
+    /// Writes the blobs that a text names, each once.
+    async fn named_blobs(&mut self, text: &str, lines: &mut String) -> Result<(), Error> {
+        for id in blob_ids(text) {
+            if self.blobs.contains(&id) {
+                continue;
+            }
+            let bytes = match self.store.blob(self.owner, &self.id, id).await {
+                Ok(bytes) => Bytes::of(&bytes),
+                // What looks like an id and is none, or one whose bytes were redacted.
+                Err(Error::NotFound {
+                    what: Thing::Blob, ..
+                }) => continue,
+                Err(error) => return Err(error),
+            };
+            self.blobs.insert(id);
+            self.write(&Line::Blob(BlobLine { id, bytes }), lines)?;
+        }
+        Ok(())
+    }
+
+    async fn entries(
+        &mut self,
+        after: Option<EntryCursor>,
+        lines: &mut String,
+    ) -> Result<Option<EntryCursor>, Error> {
+        let scope = KeyScope::Conversation(self.id.clone());
+        let list = ListEntries {
+            limit: Some(PAGE),
+            after,
+            ..ListEntries::of(scope, "")
+        };
+        let page = self.store.entries(self.owner, list).await?;
+        for (_, entry) in page.entries {
+            let line = EntryLine {
+                key: entry.key,
+                at_ms: entry.at_ms,
+                value: Bytes::of(&entry.value),
+            };
+            self.write(&Line::Entry(line), lines)?;
+        }
+        Ok(page.next)
+    }
+}
+
+fn line(node: &Node, state: Vec<StateLine>) -> NodeLine {
+    debug_assert_eq!(node.content_hash, ContentHash::of(node.json.as_bytes()));
+    NodeLine {
+        id: node.id,
+        parent: node.parent,
+        kind: Kind(node.kind),
+        item: Json(node.json.to_string()),
+        answers: node.answers,
+        message_id: node.message_id.clone(),
+        run: node.run,
+        step: node.step,
+        response: node.response,
+        origin: Source(node.origin),
+        audience: Seen(node.audience),
+        copied_from: node.copied_from,
+        meaning_hash: node.meaning_hash,
+        created_ms: node.created_ms,
+        redacted_ms: node.redacted_ms,
+        state,
+    }
+}

@@ -1,0 +1,586 @@
+//! Into a store.
+
+use contexture_ir::{BranchName, ContentHash, ConversationId, NodeId, Owner, Raw};
+
+use super::record::{BlobLine, BranchLine, CheckpointLine, End, FORMAT, Head, Line, NodeLine};
+use crate::append::{AppendAt, AppendRequest};
+use crate::conversation::{
+    ConversationUpdate, Metadata, MetadataChange, NewConversation, TitleChange,
+};
+use crate::error::Error;
+use crate::key_value::{Expected, KeyScope, PutEntry};
+use crate::limits::Limits;
+use crate::node::NewItem;
+use crate::read::NodeQuery;
+use crate::redact::RedactRequest;
+use crate::refs::{Activation, BranchLabel, NewBranch, RefChange};
+use crate::state::{StateChange, StatePatch};
+use crate::store::Store;
+
+/// Nodes and bytes of one append at most.
+const ITEMS: usize = 512;
+const BYTES: usize = 4 << 20;
+/// In a conversation's metadata as long as it is not complete.
+const INCOMPLETE: &str = "ctx:import-incomplete";
+/// Stands for a value that was redacted before, and is redacted again.
+const REDACTED: &[u8] = b"contexture: a value that was redacted before the import";
+
+/// A conversation on its way in, line by line.
+///
+/// Nothing stays unless everything arrives: what was stored is deleted when a line is refused, when
+/// [`Import::finish`] finds no end, and, if the process dies or this is dropped, when the same
+/// conversation is imported again. Until it is complete it is marked in its metadata.
+#[derive(Debug)]
+pub struct Import<'a> {
+    store: &'a dyn Store,
+    owner: &'a Owner,
+    number: u64,
+    hasher: blake3::Hasher,
+    seen: End,
+    stage: Stage,
+}
+
+#[derive(Debug)]
+enum Stage {
+    Head,
+    Body(Box<Body>),
+    /// Everything is there, and not named yet.
+    End(Box<Body>),
+    Failed,
+}
+
+/// What became of an import.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ImportedConversation {
+    /// The conversation.
+    pub id: ConversationId,
+    /// Its nodes.
+    pub nodes: u64,
+    /// Its branches.
+    pub branches: u64,
+    /// Its blobs.
+    pub blobs: u64,
+}
+
+/// A line that cannot be imported; nothing of the conversation is stored.
+#[derive(Debug, thiserror::Error)]
+#[error("line {line} cannot be imported")]
+#[non_exhaustive]
+pub struct ImportError {
+    /// The line, from 1; for a line that is missing the one after the last.
+    pub line: u64,
+    /// Why.
+    pub source: Error,
+}
+
+/// What is wrong, and with which line if it is not the one at hand.
+struct Refused {
+    line: Option<u64>,
+    source: Error,
+}
+
+impl From<Error> for Refused {
+    fn from(source: Error) -> Self {
+        Self { line: None, source }
+    }
+}
+
+/// What is being built.
+#[derive(Debug)]
+struct Body {
+    head: Head,
+    branches: Vec<BranchLine>,
+    checkpoints: Vec<CheckpointLine>,
+    /// Branches that exist only now; the first one is active.
+    scaffolds: Scaffolds,
+    /// The last node that was given.
+    last: Option<NodeId>,
+    /// With their lines.
+    waiting: Vec<(u64, NewItem)>,
+    waiting_bytes: usize,
+    patch: StatePatch,
+    redacted: Vec<(i64, NodeId)>,
+    redacted_values: bool,
+}
+
+/// Names for the branches that things are built on.
+#[derive(Debug)]
+struct Scaffolds {
+    first: BranchName,
+    now: BranchName,
+    /// What to append at next.
+    at: AppendAt,
+    count: u64,
+}
+
+impl<'a> Import<'a> {
+    /// Waits for the first line.
+    #[must_use]
+    pub fn new(store: &'a dyn Store, owner: &'a Owner) -> Self {
+        Self {
+            store,
+            owner,
+            number: 0,
+            hasher: blake3::Hasher::new(),
+            seen: End::default(),
+            stage: Stage::Head,
+        }
+    }
+
+    /// The longest line that a store with these limits can take, in bytes: whoever cuts a file into
+    /// lines need not read further.
+    #[must_use]
+    pub fn longest_line(limits: &Limits) -> usize {
+        // Every byte escaped, and room for the rest.
+        let largest = limits.blob_bytes.max(limits.append_bytes);
+        largest.saturating_mul(6).saturating_add(1 << 20)
+    }
+
+    /// Takes the next line, without its line end.
+    ///
+    /// # Errors
+    /// What is wrong with the line, or what the store says to it: a parent, source or call that is
+    /// not there, an id that was there before, a limit, [`Error::AlreadyExists`] for a conversation
+    /// that is there.
+    pub async fn line(&mut self, line: &str) -> Result<(), ImportError> {
+        self.number += 1;
+        let taken = self.take(line).await;
+        match taken {
+            Ok(()) => Ok(()),
+            Err(refused) => Err(self.fail(refused).await),
+        }
+    }
+
+    /// Ends the import after the last line.
+    ///
+    /// # Errors
+    /// The lines were not all.
+    pub async fn finish(mut self) -> Result<ImportedConversation, ImportError> {
+        if let Stage::End(body) = &mut self.stage {
+            let finished = body.finish(self.store, self.owner).await;
+            let id = body.head.id.clone();
+            return match finished {
+                Ok(()) => Ok(ImportedConversation {
+                    id,
+                    nodes: self.seen.nodes,
+                    branches: self.seen.branches,
+                    blobs: self.seen.blobs,
+                }),
+                Err(source) => Err(self.fail(source.into()).await),
+            };
+        }
+        self.number += 1;
+        let source = invalid("the text ends before the line `end`: it was cut off");
+        Err(self.fail(source.into()).await)
+    }
+
+    /// Takes back what was stored.
+    async fn fail(&mut self, refused: Refused) -> ImportError {
+        let stage = std::mem::replace(&mut self.stage, Stage::Failed);
+        if let Stage::Body(body) | Stage::End(body) = stage {
+            // If this fails too, the next import of it begins by deleting it.
+            let _ = self
+                .store
+                .delete_conversation(self.owner, &body.head.id)
+                .await;
+        }
+        ImportError {
+            line: refused.line.unwrap_or(self.number),
+            source: refused.source,
+        }
+    }
+
+    async fn take(&mut self, text: &str) -> Result<(), Refused> {
+        let line: Line = serde_json::from_str(text).map_err(|error| {
+            let column = error.column();
+            invalid(format!(
+                "no line of an exported conversation: {error} (byte {column})"
+            ))
+        })?;
+        if let Line::End(end) = &line {
+            self.seen.blake3 = self.hasher.finalize().to_hex().to_string();
+            return self.end(end).await;
+        }
+        let number = self.number;
+        self.hasher.update(text.as_bytes());
+        self.hasher.update(b"\n");
+        self.seen.lines += 1;
+        let (store, owner) = (self.store, self.owner);
+        let body = match (&mut self.stage, line) {
+            (Stage::Head, Line::Conversation(head)) => {
+                let body = Body::begin(store, owner, *head).await?;
+                self.stage = Stage::Body(Box::new(body));
+                return Ok(());
+            }
+            (Stage::Head, _) => {
+                return Err(invalid("expected the line `conversation` first").into());
+            }
+            (Stage::Body(body), line) => (body, line),
+            (Stage::End(_), _) => return Err(invalid("there is more after the line `end`").into()),
+            (Stage::Failed, _) => return Err(invalid("an earlier line was refused").into()),
+        };
+        let (body, line) = body;
+        match line {
+            Line::Branch(branch) => {
+                body.before_nodes(self.seen.nodes)?;
+                self.seen.branches += 1;
+                body.branches.push(branch);
+            }
+            Line::Checkpoint(checkpoint) => {
+                body.before_nodes(self.seen.nodes)?;
+                self.seen.checkpoints += 1;
+                body.checkpoints.push(checkpoint);
+            }
+            Line::Blob(blob) => {
+                self.seen.blobs += 1;
+                body.blob(store, owner, blob).await?;
+            }
+            Line::Node(node) => {
+                self.seen.nodes += 1;
+                body.node(store, owner, number, *node).await?;
+            }
+            Line::Entry(entry) => {
+                self.seen.entries += 1;
+                let scope = KeyScope::Conversation(body.head.id.clone());
+                let put = PutEntry {
+                    key: entry.key,
+                    value: Some(entry.value.into_bytes()),
+                    expect: Expected::Absent,
+                    at_ms: entry.at_ms,
+                };
+                store.put_entry(owner, &scope, put).await?;
+            }
+            Line::Conversation(_) | Line::End(_) => {
+                return Err(invalid("the line `conversation` stands twice").into());
+            }
+        }
+        Ok(())
+    }
+
+    async fn end(&mut self, end: &End) -> Result<(), Refused> {
+        match std::mem::replace(&mut self.stage, Stage::Failed) {
+            Stage::Body(mut body) => {
+                let flushed = body.flush(self.store, self.owner).await;
+                self.stage = Stage::End(body);
+                flushed?;
+            }
+            stage @ Stage::End(_) => {
+                self.stage = stage;
+                return Err(invalid("there is more after the line `end`").into());
+            }
+            Stage::Head | Stage::Failed => {
+                return Err(invalid("the line `end` stands alone").into());
+            }
+        }
+        if self.seen.blake3 != end.blake3 {
+            let why = "its checksum is not that of the lines before it: they were changed";
+            return Err(invalid(why).into());
+        }
+        if self.seen != *end {
+            return Err(invalid("its counts are not those of the lines before it").into());
+        }
+        Ok(())
+    }
+}
+
+impl Body {
+    async fn begin(store: &dyn Store, owner: &Owner, head: Head) -> Result<Self, Error> {
+        if head.format != FORMAT {
+            let why = format!("format {}, and this version knows {FORMAT}", head.format);
+            return Err(invalid(why));
+        }
+        let mark: Metadata = [(
+            INCOMPLETE.to_owned(),
+            Raw::string("deleted by the next import"),
+        )]
+        .into();
+        let new = NewConversation {
+            title: Some("an import that is not complete".to_owned()),
+            resource: head.resource.clone(),
+            metadata: mark.clone(),
+            ..NewConversation::new(head.id.clone(), head.created_ms)
+        };
+        match store.create_conversation(owner, new.clone()).await {
+            Err(Error::AlreadyExists { .. })
+                if store.conversation(owner, &head.id).await?.metadata == mark =>
+            {
+                store.delete_conversation(owner, &head.id).await?;
+                store.create_conversation(owner, new).await?;
+            }
+            created => drop(created?),
+        }
+        let main = BranchName::main();
+        Ok(Self {
+            scaffolds: Scaffolds {
+                first: main.clone(),
+                now: main.clone(),
+                at: AppendAt::Tip { branch: main },
+                count: 0,
+            },
+            head,
+            branches: Vec::new(),
+            checkpoints: Vec::new(),
+            last: None,
+            waiting: Vec::new(),
+            waiting_bytes: 0,
+            patch: StatePatch::default(),
+            redacted: Vec::new(),
+            redacted_values: false,
+        })
+    }
+
+    fn before_nodes(&self, nodes: u64) -> Result<(), Error> {
+        if nodes > 0 {
+            return Err(invalid("names stand before the nodes"));
+        }
+        Ok(())
+    }
+
+    async fn blob(&self, store: &dyn Store, owner: &Owner, line: BlobLine) -> Result<(), Error> {
+        let id = store
+            .put_blob(owner, &self.head.id, line.bytes.into_bytes())
+            .await?;
+        if id == line.id {
+            return Ok(());
+        }
+        Err(invalid(if *owner == self.head.owner {
+            format!("blob {} has other bytes", line.id)
+        } else {
+            let from = &self.head.owner;
+            format!("ids of blobs are their owner's: import it as {from}, not as {owner}")
+        }))
+    }
+
+    async fn node(
+        &mut self,
+        store: &dyn Store,
+        owner: &Owner,
+        number: u64,
+        line: NodeLine,
+    ) -> Result<(), Refused> {
+        if line.parent != self.last {
+            self.flush(store, owner).await?;
+            if let Some(parent) = line.parent {
+                store
+                    .nodes(owner, &self.head.id, NodeQuery::Id(parent))
+                    .await?;
+            }
+            let label = self.scaffold();
+            self.scaffolds.at = AppendAt::New(NewBranch {
+                base: line.parent,
+                label: BranchLabel::Named(label),
+                activate: Activation::Keep,
+            });
+        } else if !line.state.is_empty() {
+            self.flush(store, owner).await?;
+        }
+        for entry in line.state {
+            let key = entry.key;
+            self.patch.changes.push(match (entry.version, entry.value) {
+                (None, None) => StateChange::remove(key),
+                (None, Some(_)) => {
+                    return Err(invalid(format!("state {key} has no version")).into());
+                }
+                (Some(version), Some(value)) => StateChange::put(key, version, value.into_bytes()),
+                (Some(version), None) => {
+                    self.redacted_values = true;
+                    StateChange::put(key, version, REDACTED)
+                }
+            });
+        }
+        if let Some(at_ms) = line.redacted_ms {
+            self.redacted.push((at_ms, line.id));
+        }
+        self.last = Some(line.id);
+        self.waiting_bytes += line.item.0.len();
+        let item = NewItem {
+            id: line.id,
+            json: line.item.0.into(),
+            kind: line.kind.0,
+            answers: line.answers,
+            message_id: line.message_id,
+            run: line.run,
+            step: line.step,
+            response: line.response,
+            origin: line.origin.0,
+            audience: line.audience.0,
+            copied_from: line.copied_from,
+            meaning_hash: line.meaning_hash,
+            created_ms: line.created_ms,
+        };
+        self.waiting.push((number, item));
+        if self.waiting.len() >= ITEMS.min(store.limits().append_items)
+            || self.waiting_bytes >= BYTES
+        {
+            self.flush(store, owner).await?;
+        }
+        Ok(())
+    }
+
+    /// A name that no branch has or will have.
+    fn scaffold(&mut self) -> BranchName {
+        loop {
+            self.scaffolds.count += 1;
+            let name = format!("import-{}", self.scaffolds.count);
+            if let Ok(name) = BranchName::new(name)
+                && self.branches.iter().all(|branch| branch.name != name)
+            {
+                return name;
+            }
+        }
+    }
+
+    /// Appends what waits: all at once, or one by one to see which one is refused.
+    async fn flush(&mut self, store: &dyn Store, owner: &Owner) -> Result<(), Refused> {
+        let waiting = std::mem::take(&mut self.waiting);
+        self.waiting_bytes = 0;
+        let mut patch = std::mem::take(&mut self.patch);
+        let Some(first) = waiting.first().map(|(line, _)| *line) else {
+            return Ok(());
+        };
+        let items = waiting.iter().map(|(_, item)| item.clone()).collect();
+        match self.append(store, owner, items, patch.clone()).await {
+            Err(_) if waiting.len() > 1 => {}
+            Err(source) => {
+                let line = Some(first);
+                return Err(Refused { line, source });
+            }
+            Ok(()) => return Ok(()),
+        }
+        for (line, item) in waiting {
+            let appended = self.append(store, owner, vec![item], std::mem::take(&mut patch));
+            appended.await.map_err(|source| Refused {
+                line: Some(line),
+                source,
+            })?;
+        }
+        Ok(())
+    }
+
+    async fn append(
+        &mut self,
+        store: &dyn Store,
+        owner: &Owner,
+        items: Vec<NewItem>,
+        patch: StatePatch,
+    ) -> Result<(), Error> {
+        let at = self.scaffolds.at.clone();
+        let opened = match &at {
+            AppendAt::New(NewBranch {
+                label: BranchLabel::Named(name),
+                ..
+            }) => Some(name.clone()),
+            _ => None,
+        };
+        let request = AppendRequest {
+            patch,
+            ..AppendRequest::new(at, items, self.head.updated_ms)
+        };
+        let appended = store.append(owner, &self.head.id, request).await?;
+        if appended.replayed {
+            return Err(invalid("the node was given before"));
+        }
+        if let Some(name) = opened {
+            let left = std::mem::replace(&mut self.scaffolds.now, name);
+            self.scaffolds.at = AppendAt::Tip {
+                branch: self.scaffolds.now.clone(),
+            };
+            if left != self.scaffolds.first {
+                self.change(store, owner, RefChange::DeleteBranch(left))
+                    .await?;
+            }
+        }
+        Ok(())
+    }
+
+    async fn change(
+        &self,
+        store: &dyn Store,
+        owner: &Owner,
+        change: RefChange,
+    ) -> Result<(), Error> {
+        let at_ms = self.head.updated_ms;
+        store
+            .change_ref(owner, &self.head.id, change, at_ms)
+            .await?;
+        Ok(())
+    }
+
+    /// Sets the names, redacts what was redacted, and takes the mark away.
+    async fn finish(&mut self, store: &dyn Store, owner: &Owner) -> Result<(), Error> {
+        let id = self.head.id.clone();
+        self.redact(store, owner).await?;
+        // What was built on makes room, also for a branch of its name.
+        let first = self.scaffold();
+        let rename = RefChange::RenameBranch {
+            from: self.scaffolds.first.clone(),
+            to: first.clone(),
+        };
+        self.change(store, owner, rename).await?;
+        for line in &self.branches {
+            let new = RefChange::CreateBranch(NewBranch {
+                base: line.head,
+                label: BranchLabel::Named(line.name.clone()),
+                activate: Activation::Keep,
+            });
+            store.change_ref(owner, &id, new, line.created_ms).await?;
+        }
+        for line in &self.checkpoints {
+            let set = RefChange::SetCheckpoint {
+                name: line.name.clone(),
+                node: line.node,
+            };
+            store.change_ref(owner, &id, set, line.at_ms).await?;
+        }
+        let activate = RefChange::Activate(self.head.active.clone());
+        self.change(store, owner, activate).await?;
+        if self.scaffolds.now != self.scaffolds.first {
+            let now = self.scaffolds.now.clone();
+            self.change(store, owner, RefChange::DeleteBranch(now))
+                .await?;
+        }
+        self.change(store, owner, RefChange::DeleteBranch(first))
+            .await?;
+        let metadata = self.head.metadata.iter().map(|(key, json)| {
+            let value = Raw::parse(json.0.as_str());
+            let value = value.map_err(|error| invalid(format!("metadata {key:?}: {error}")))?;
+            Ok((key.clone(), value))
+        });
+        let update = ConversationUpdate {
+            title: TitleChange::Set(self.head.title.clone()),
+            metadata: MetadataChange::Replace(metadata.collect::<Result<_, Error>>()?),
+            ..ConversationUpdate::at(self.head.updated_ms)
+        };
+        store.update_conversation(owner, &id, update).await?;
+        Ok(())
+    }
+
+    async fn redact(&mut self, store: &dyn Store, owner: &Owner) -> Result<(), Error> {
+        let mut nodes = std::mem::take(&mut self.redacted);
+        nodes.sort_unstable();
+        let most = store.limits().redact_items.max(1);
+        for same in nodes.chunk_by(|(one, _), (other, _)| one == other) {
+            for some in same.chunks(most) {
+                let request = RedactRequest {
+                    nodes: some.iter().map(|(_, node)| *node).collect(),
+                    at_ms: some.first().map_or(0, |(at_ms, _)| *at_ms),
+                    ..RedactRequest::default()
+                };
+                store.redact(owner, &self.head.id, request).await?;
+            }
+        }
+        if self.redacted_values {
+            let request = RedactRequest {
+                values: vec![ContentHash::of(REDACTED)],
+                at_ms: self.head.updated_ms,
+                ..RedactRequest::default()
+            };
+            store.redact(owner, &self.head.id, request).await?;
+        }
+        Ok(())
+    }
+}
+
+fn invalid(why: impl Into<String>) -> Error {
+    Error::invalid("import", why)
+}
