@@ -106,16 +106,15 @@ impl SqliteStore {
     }
 
     /// Moves everything from the log into the database and empties the log, so that no old page
-    /// stays there.
+    /// stays there. A read that lasts longer than a write waits keeps them: then the call is to be
+    /// repeated.
     async fn empty_log(&self) -> Result<(), Error> {
         let emptied = |conn: &Connection| {
             let busy: bool =
                 conn.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| row.get(0))?;
             if busy {
-                return Err(Error::Busy {
-                    why: "what was removed is gone for readers, but a long read keeps old pages \
-                          in the log: try again"
-                        .to_owned(),
+                return Err(Error::OutcomeUnknown {
+                    source: "gone for readers, but a long read keeps old pages in the log".into(),
                 }
                 .into());
             }
@@ -264,13 +263,17 @@ impl Store for SqliteStore {
             Ok(no)
         });
         let no = marked.await?;
-        while self
-            .write(0, move |conn| deletion::step(conn, no))
-            .await?
-            .more
-        {}
-        // The terms of a small index are gone at once, those of a large one soon.
-        self.write(0, search::purge).await?;
+        // It is deleted. What fails now is not the caller's to repeat: it is done when the writer
+        // is idle.
+        let rest = async {
+            let step = move |conn: &Connection| deletion::step(conn, no);
+            while self.write(0, step).await?.more {}
+            // The terms of a small index are gone at once, those of a large one soon.
+            self.write(0, search::purge).await
+        };
+        if let Err(error) = rest.await {
+            tracing::warn!(%error, "the rows of a deleted conversation are removed later");
+        }
         self.writer.untidy().set();
         Ok(())
     }
