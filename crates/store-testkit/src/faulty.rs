@@ -11,13 +11,14 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use async_trait::async_trait;
-use contexture_ir::{ConversationId, Owner};
+use contexture_ir::{ConversationId, Owner, StreamId};
 use contexture_store::{
-    AppendRequest, Appended, BlobId, Capabilities, Conversation, ConversationPage,
-    ConversationUpdate, Entry, EntryPage, EraseScope, Erased, Error, Event, KeyScope, KeyValues,
-    Limits, ListConversations, ListEntries, NewConversation, Node, NodeQuery, Page, PutEntry,
-    ReadRequest, RedactRequest, Redacted, RefChange, RefChanged, Refs, Search, SearchPage,
-    SearchRequest, State, StateRequest, Store,
+    AppendChunks, AppendRequest, Appended, BlobId, Capabilities, ChunkPage, Conversation,
+    ConversationPage, ConversationUpdate, Entry, EntryPage, EraseScope, Erased, Error, Event,
+    FinishStream, KeyScope, KeyValues, Limits, ListConversations, ListEntries, NewConversation,
+    Node, NodeQuery, Page, PutEntry, ReadChunks, ReadRequest, RedactRequest, Redacted, RefChange,
+    RefChanged, Refs, Search, SearchPage, SearchRequest, State, StateRequest, Store, StreamOpened,
+    StreamRecord, StreamSignal, Streams,
 };
 
 use crate::method::Method;
@@ -209,6 +210,10 @@ impl Store for Faulty {
         self.inner.search().map(|_| self as &dyn Search)
     }
 
+    fn streams(&self) -> Option<&dyn Streams> {
+        self.inner.streams().map(|_| self as &dyn Streams)
+    }
+
     async fn create_conversation(
         &self,
         owner: &Owner,
@@ -389,5 +394,93 @@ impl Search for Faulty {
             return Err(Error::invalid("search", "this store has none"));
         };
         self.call(Method::Find, search.find(owner, request)).await
+    }
+}
+
+impl Faulty {
+    fn inner_streams(&self) -> Result<&dyn Streams, Error> {
+        let none = || Error::invalid("streams", "this store has none");
+        self.inner.streams().ok_or_else(none)
+    }
+}
+
+#[async_trait]
+impl Streams for Faulty {
+    async fn open_stream(
+        &self,
+        owner: &Owner,
+        id: &ConversationId,
+        stream: StreamId,
+        at_ms: i64,
+    ) -> Result<StreamOpened, Error> {
+        let call = self.inner_streams()?.open_stream(owner, id, stream, at_ms);
+        self.call(Method::OpenStream, call).await
+    }
+
+    async fn append_chunks(
+        &self,
+        owner: &Owner,
+        id: &ConversationId,
+        append: AppendChunks,
+    ) -> Result<StreamRecord, Error> {
+        let call = self.inner_streams()?.append_chunks(owner, id, append);
+        self.call(Method::AppendChunks, call).await
+    }
+
+    async fn finish_stream(
+        &self,
+        owner: &Owner,
+        id: &ConversationId,
+        finish: FinishStream,
+    ) -> Result<StreamRecord, Error> {
+        let call = self.inner_streams()?.finish_stream(owner, id, finish);
+        self.call(Method::FinishStream, call).await
+    }
+
+    async fn cancel_stream(
+        &self,
+        owner: &Owner,
+        id: &ConversationId,
+        stream: StreamId,
+        at_ms: i64,
+    ) -> Result<StreamRecord, Error> {
+        let streams = self.inner_streams()?;
+        let call = streams.cancel_stream(owner, id, stream, at_ms);
+        self.call(Method::CancelStream, call).await
+    }
+
+    async fn read_chunks(
+        &self,
+        owner: &Owner,
+        id: &ConversationId,
+        read: ReadChunks,
+    ) -> Result<ChunkPage, Error> {
+        let call = self.inner_streams()?.read_chunks(owner, id, read);
+        self.call(Method::ReadChunks, call).await
+    }
+
+    async fn list_streams(
+        &self,
+        owner: &Owner,
+        id: &ConversationId,
+    ) -> Result<Vec<StreamRecord>, Error> {
+        let call = self.inner_streams()?.list_streams(owner, id);
+        self.call(Method::ListStreams, call).await
+    }
+
+    async fn delete_stream(
+        &self,
+        owner: &Owner,
+        id: &ConversationId,
+        stream: StreamId,
+    ) -> Result<(), Error> {
+        let call = self.inner_streams()?.delete_stream(owner, id, stream);
+        self.call(Method::DeleteStream, call).await
+    }
+
+    fn stream_signal(&self, owner: &Owner, id: &ConversationId, stream: StreamId) -> StreamSignal {
+        let streams = self.inner.streams();
+        let signal = streams.map(|streams| streams.stream_signal(owner, id, stream));
+        signal.unwrap_or_else(StreamSignal::never)
     }
 }

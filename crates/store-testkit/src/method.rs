@@ -1,8 +1,7 @@
 //! The methods of the contract, by name: a list of which a test of this crate knows that it is
 //! whole, so that what goes through it misses no method.
 
-/// A method of [`Store`](contexture_store::Store) or [`KeyValues`](contexture_store::KeyValues)
-/// that reaches the data.
+/// A method of [`Store`](contexture_store::Store), its parts and capabilities that reaches the data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Method {
     /// `create_conversation`
@@ -45,11 +44,25 @@ pub enum Method {
     PutEntry,
     /// `Search::find`, of a store that has it.
     Find,
+    /// `Streams::open_stream`, of a store that has it.
+    OpenStream,
+    /// `Streams::append_chunks`, of a store that has it.
+    AppendChunks,
+    /// `Streams::finish_stream`, of a store that has it.
+    FinishStream,
+    /// `Streams::cancel_stream`, of a store that has it.
+    CancelStream,
+    /// `Streams::read_chunks`, of a store that has it.
+    ReadChunks,
+    /// `Streams::list_streams`, of a store that has it.
+    ListStreams,
+    /// `Streams::delete_stream`, of a store that has it.
+    DeleteStream,
 }
 
 impl Method {
     /// All of them.
-    pub const ALL: [Self; 20] = [
+    pub const ALL: [Self; 27] = [
         Self::CreateConversation,
         Self::Conversation,
         Self::Conversations,
@@ -70,6 +83,13 @@ impl Method {
         Self::Entries,
         Self::PutEntry,
         Self::Find,
+        Self::OpenStream,
+        Self::AppendChunks,
+        Self::FinishStream,
+        Self::CancelStream,
+        Self::ReadChunks,
+        Self::ListStreams,
+        Self::DeleteStream,
     ];
 
     /// Its name in the trait.
@@ -96,6 +116,13 @@ impl Method {
             Self::Entries => "entries",
             Self::PutEntry => "put_entry",
             Self::Find => "find",
+            Self::OpenStream => "open_stream",
+            Self::AppendChunks => "append_chunks",
+            Self::FinishStream => "finish_stream",
+            Self::CancelStream => "cancel_stream",
+            Self::ReadChunks => "read_chunks",
+            Self::ListStreams => "list_streams",
+            Self::DeleteStream => "delete_stream",
         }
     }
 
@@ -113,6 +140,26 @@ impl Method {
                 | Self::Redact
                 | Self::Erase
                 | Self::PutEntry
+                | Self::OpenStream
+                | Self::AppendChunks
+                | Self::FinishStream
+                | Self::CancelStream
+                | Self::DeleteStream
+        )
+    }
+
+    /// Whether it belongs to [`Streams`](contexture_store::Streams), which a store may not have.
+    #[must_use]
+    pub const fn is_of_streams(self) -> bool {
+        matches!(
+            self,
+            Self::OpenStream
+                | Self::AppendChunks
+                | Self::FinishStream
+                | Self::CancelStream
+                | Self::ReadChunks
+                | Self::ListStreams
+                | Self::DeleteStream
         )
     }
 }

@@ -13,21 +13,25 @@ use contexture_store::{
     RefChange, StateKey, StatePatch, Store, TitleChange, erase_all,
 };
 
+use super::streaming::Streaming;
 use crate::chat::{Chat, NOW, branch, item, new_branch, node, on};
 use crate::faulty::{Chances, Fault, Faulty};
 use crate::method::Method;
 
 type Tested = Arc<dyn Store>;
 
-/// Repeats a call while it may be repeated. `done`: what says, after an unknown outcome, that the
-/// call had taken effect.
-async fn until_done<T, F: Future<Output = Result<T, Error>>>(done: &[&str], call: impl Fn() -> F) {
+/// Repeats a call while it may be repeated; gives what it gave. `done`: what says, after an unknown
+/// outcome, that the call had taken effect.
+pub(super) async fn until_done<T, F: Future<Output = Result<T, Error>>>(
+    done: &[&str],
+    call: impl Fn() -> F,
+) -> Option<T> {
     let mut unknown = false;
     for _ in 0..40 {
         match call().await {
-            Ok(_) => return,
+            Ok(done) => return Some(done),
             Err(error) if error.is_retryable() => unknown |= error.kind() == "outcome_unknown",
-            Err(error) if unknown && done.contains(&error.kind()) => return,
+            Err(error) if unknown && done.contains(&error.kind()) => return None,
             Err(error) => panic!("{error}"),
         }
     }
@@ -127,6 +131,9 @@ async fn write_everything(chat: &Chat) {
         at_ms: NOW,
     };
     until_done(&[], || store.redact(owner, id, redact.clone())).await;
+    if store.streams().is_some() {
+        super::streaming::write_everything(&Streaming(chat.clone())).await;
+    }
 }
 
 /// What happened, without what a repetition that changes nothing says again.
@@ -152,7 +159,9 @@ pub(super) async fn repeating_any_failed_write_converges(store: Tested) {
     let tried = counting.calls();
     for method in Method::ALL {
         assert!(
-            !method.writes() || tried.contains_key(&method),
+            !method.writes()
+                || tried.contains_key(&method)
+                || (method.is_of_streams() && store.streams().is_none()),
             "{} is not tried",
             method.name()
         );

@@ -11,14 +11,15 @@ mod erasing;
 mod faults;
 mod fences;
 mod filtering;
+mod following;
 mod limits;
 mod owners;
-mod porting;
 mod reading;
 mod redacting;
 mod replaying;
 mod searching;
 mod states;
+mod streaming;
 
 use crate::behaviour::{Behaviour, Level};
 
@@ -121,6 +122,8 @@ static TABLE: &[Behaviour] = table! {
         large_blobs_and_values;
     Abuse limits:
         every_limit_has_a_name;
+    Abuse streaming:
+        every_limit_has_a_name;
     Base states:
         rewind_with_the_head
         patches_can_start_late
@@ -129,6 +132,33 @@ static TABLE: &[Behaviour] = table! {
         parts_can_be_read
         patches_that_contradict_themselves
         long_histories_stay_readable;
+    Base streaming:
+        an_unknown_stream_cannot_end
+        chunks_come_back_in_order
+        opening_again_fences_the_writer_before
+        a_cursor_belongs_to_its_epoch
+        epochs_never_return
+        a_repetition_changes_nothing
+        an_end_is_an_end
+        a_writer_is_asked_to_stop
+        the_final_item_takes_the_chunks_with_it
+        streams_are_listed_as_they_were_opened
+        only_so_many_are_kept_after_their_end
+        a_conversations_streams_go_with_it
+        redaction_removes_streams_that_ended
+        streams_leave_the_tree_alone
+        of_many_openers_the_last_writes;
+    Faults following:
+        a_writer_on_a_store_that_fails_loses_nothing;
+    Base following:
+        readers_see_all_of_a_running_stream
+        each_change_wakes
+        a_reader_goes_on_at_every_chunk
+        a_waiting_reader_learns_what_happened
+        a_reader_too_slow_is_told
+        small_chunks_are_gathered
+        a_dropped_writer_ends_nothing
+        a_waiting_writer_learns_of_a_cancellation;
     Base beside:
         blobs_are_kept_once
         blobs_come_with_appends
@@ -164,11 +194,6 @@ static TABLE: &[Behaviour] = table! {
         an_owner_goes_whole
         it_goes_on_where_it_was_dropped
         values_are_listed_across_scopes_in_pages;
-    Base porting:
-        what_was_exported_comes_back_equal
-        a_changed_text_is_refused_and_leaves_nothing
-        a_wrong_line_is_named
-        what_is_there_stays_and_what_is_half_is_begun_anew;
     Base searching:
         every_store_finds_the_same
         any_text_is_a_query

@@ -10,6 +10,7 @@ use contexture_store::{
     SearchScope, StateRequest, Store, Thing, TitleChange, erase_all,
 };
 
+use super::streaming::Streaming;
 use crate::chat::{Chat, NOW, branch, item, new_branch, node, on};
 use crate::method::Method;
 
@@ -107,6 +108,18 @@ async fn calls(method: Method, chat: &Chat) -> Vec<Option<Error>> {
                 }
             }
         }
+        Method::OpenStream
+        | Method::AppendChunks
+        | Method::FinishStream
+        | Method::CancelStream
+        | Method::ReadChunks
+        | Method::ListStreams
+        | Method::DeleteStream => {
+            if store.streams().is_some() {
+                let chat = Streaming(chat.clone());
+                errors.push(chat.call(method).await.err());
+            }
+        }
     }
     errors
 }
@@ -120,6 +133,7 @@ pub(super) async fn everything_is_not_found(chat: &Chat) {
         let exempt = match method {
             Method::CreateConversation | Method::Conversations | Method::Erase => true,
             Method::Find => chat.store.search().is_none(),
+            method if method.is_of_streams() => chat.store.streams().is_none(),
             _ => false,
         };
         assert!(exempt || !errors.is_empty(), "{name} is not tried");
@@ -202,6 +216,12 @@ fn changes() -> [RefChange; 7] {
 /// A conversation in which everything that [`calls`] asks for exists.
 async fn fill(chat: &Chat) {
     chat.say("main", &["a", "b"]).await;
+    if chat.store.streams().is_some() {
+        let chat = Streaming(chat.clone());
+        for method in [Method::OpenStream, Method::AppendChunks] {
+            chat.call(method).await.unwrap();
+        }
+    }
     let name = CheckpointName::new("here").unwrap();
     let set = RefChange::SetCheckpoint {
         name,

@@ -1,0 +1,354 @@
+//! Readers that follow a stream, writers that gather: woken, never by a timer.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use contexture_store::{
+    ChunkWriter, Error, Gather, RedactRequest, Store, StreamClaim, StreamCursor, StreamEnd,
+    StreamTail, TailEvent, TailOptions, erase_all,
+};
+use futures_util::FutureExt as _;
+
+use super::streaming::{Streaming, stream};
+use crate::chat::{Chat, NOW};
+use crate::faulty::{Chances, Faulty};
+
+type Tested = Arc<dyn Store>;
+
+fn tail(chat: &Streaming, word: &str, from: Option<StreamCursor>, limit: usize) -> StreamTail {
+    let options = TailOptions {
+        from,
+        limit,
+        poll: None,
+    };
+    let Chat { store, owner, id } = &chat.0;
+    StreamTail::open(Arc::clone(store), owner, id, stream(word), options).unwrap()
+}
+
+/// Reads to the end; checks that no chunk is missing or stands twice.
+async fn read_all(mut tail: StreamTail) -> (Vec<String>, StreamEnd) {
+    let mut words = Vec::new();
+    let mut at = tail.cursor();
+    loop {
+        match tail.next().await.unwrap().unwrap() {
+            TailEvent::Chunks { chunks, next } => {
+                assert!(!chunks.is_empty());
+                let begun = next.seq - chunks.len() as u64;
+                assert!(at.is_none_or(|at| at.seq == begun && at.epoch == next.epoch));
+                at = Some(next);
+                assert_eq!(tail.cursor(), at);
+                let text = |chunk: &Arc<[u8]>| String::from_utf8(chunk.to_vec()).unwrap();
+                words.extend(chunks.iter().map(text));
+            }
+            TailEvent::End(end) => {
+                assert!(tail.next().await.is_none());
+                return (words, end);
+            }
+        }
+    }
+}
+
+fn numbers(range: std::ops::Range<u64>) -> Vec<String> {
+    range.map(|n| n.to_string()).collect()
+}
+
+async fn write_numbers(chat: &Streaming, claim: StreamClaim, count: u64) {
+    for n in 0..count {
+        chat.write(claim, n, &[&n.to_string()]).await.unwrap();
+    }
+}
+
+pub(super) async fn readers_see_all_of_a_running_stream(store: Tested) {
+    let Some(chat) = Streaming::start(store).await else {
+        return;
+    };
+    let claim = chat.claim("s").await;
+    let readers: Vec<_> = [1, 2, 7, 1000]
+        .map(|limit| tokio::spawn(read_all(tail(&chat, "s", None, limit))))
+        .into();
+    write_numbers(&chat, claim, 100).await;
+    chat.finish(claim, StreamEnd::Completed).await.unwrap();
+    for reader in readers {
+        let (words, end) = reader.await.unwrap();
+        assert_eq!((words, end), (numbers(0..100), StreamEnd::Completed));
+    }
+}
+
+/// A reader waits, and one write wakes it: nothing else would.
+pub(super) async fn each_change_wakes(store: Tested) {
+    let Some(chat) = Streaming::start(store).await else {
+        return;
+    };
+    let claim = chat.claim("s").await;
+    let mut reader = tail(&chat, "s", None, 10);
+    for n in 0..20 {
+        let (event, written) = tokio::join!(reader.next(), chat.write(claim, n, &["x"]));
+        written.unwrap();
+        assert!(matches!(event, Some(Ok(TailEvent::Chunks { .. }))));
+    }
+    let finish = chat.finish(claim, StreamEnd::Cancelled);
+    let (event, finished) = tokio::join!(reader.next(), finish);
+    finished.unwrap();
+    let Some(Ok(TailEvent::End(end))) = event else {
+        panic!("{event:?}");
+    };
+    assert_eq!(end, StreamEnd::Cancelled);
+}
+
+pub(super) async fn a_reader_goes_on_at_every_chunk(store: Tested) {
+    let Some(chat) = Streaming::start(store).await else {
+        return;
+    };
+    let claim = chat.claim("s").await;
+    let from = |seq| {
+        let epoch = claim.epoch;
+        Some(StreamCursor { epoch, seq })
+    };
+    write_numbers(&chat, claim, 5).await;
+    let readers: Vec<_> = (0..=5)
+        .flat_map(|seq| [seq, seq])
+        .map(|seq| (seq, tokio::spawn(read_all(tail(&chat, "s", from(seq), 2)))))
+        .collect();
+    for n in 5..10 {
+        chat.write(claim, n, &[&n.to_string()]).await.unwrap();
+    }
+    chat.finish(claim, StreamEnd::Completed).await.unwrap();
+    for (seq, reader) in readers {
+        let (words, _) = reader.await.unwrap();
+        assert_eq!(words, numbers(seq..10));
+    }
+    // Those that come after the end as well.
+    for seq in 0..=10 {
+        let (words, end) = read_all(tail(&chat, "s", from(seq), 3)).await;
+        assert_eq!((words, end), (numbers(seq..10), StreamEnd::Completed));
+    }
+}
+
+/// What a waiting reader learns when its stream is taken away, by the kind of the error.
+pub(super) async fn a_waiting_reader_learns_what_happened(store: Tested) {
+    let Some(chat) = Streaming::start(store).await else {
+        return;
+    };
+    for (what, wanted) in [
+        ("open", "epoch_changed"),
+        ("delete", "not_found"),
+        ("end", "end"),
+        ("redact", "not_found"),
+        ("delete conversation", "not_found"),
+        ("erase", "not_found"),
+    ] {
+        let claim = chat.claim("s").await;
+        chat.write(claim, 0, &["a"]).await.unwrap();
+        let mut reader = tail(&chat, "s", None, 10);
+        reader.next().await.unwrap().unwrap();
+        let mut behind = tail(&chat, "s", reader.cursor(), 10);
+        let change = async {
+            let Chat { store, owner, id } = &chat.0;
+            match what {
+                "open" => drop(chat.claim("s").await),
+                "delete" => chat.delete("s").await.unwrap(),
+                "end" => drop(chat.end(claim, "answer").await.unwrap()),
+                "redact" => {
+                    chat.finish(claim, StreamEnd::Completed).await.unwrap();
+                    let nothing = RedactRequest::default();
+                    store.redact(owner, id, nothing).await.unwrap();
+                }
+                "erase" => {
+                    let scope = contexture_store::EraseScope::Owner;
+                    erase_all(&**store, owner, &scope).await.unwrap();
+                }
+                _ => store.delete_conversation(owner, id).await.unwrap(),
+            }
+        };
+        if what == "redact" {
+            // Between its end and the redaction a reader may see either.
+            change.await;
+            let event = behind.next().await.unwrap();
+            assert_eq!(event.unwrap_err().kind(), wanted, "{what}");
+        } else {
+            let (event, other, ()) = tokio::join!(reader.next(), behind.next(), change);
+            for event in [event, other] {
+                let got = match event.unwrap() {
+                    Ok(TailEvent::End(StreamEnd::Completed)) => "end",
+                    Ok(other) => panic!("{what}: {other:?}"),
+                    Err(error) => error.kind(),
+                };
+                assert_eq!(got, wanted, "{what}");
+            }
+            assert!(reader.next().await.is_none() && behind.next().await.is_none());
+        }
+        if chat
+            .0
+            .store
+            .conversation(&chat.0.owner, &chat.0.id)
+            .await
+            .is_err()
+        {
+            Chat::start(Arc::clone(&chat.0.store)).await;
+        }
+    }
+}
+
+/// A reader that the answer's end overtakes gets an error, no text with a hole.
+pub(super) async fn a_reader_too_slow_is_told(store: Tested) {
+    let Some(chat) = Streaming::start(store).await else {
+        return;
+    };
+    let claim = chat.claim("s").await;
+    write_numbers(&chat, claim, 4).await;
+    let mut reader = tail(&chat, "s", None, 2);
+    reader.next().await.unwrap().unwrap();
+    chat.end(claim, "answer").await.unwrap();
+    let error = reader.next().await.unwrap().unwrap_err();
+    assert!(
+        matches!(
+            error,
+            Error::ChunksGone {
+                seq: 2,
+                first: 4,
+                ..
+            }
+        ),
+        "{error}"
+    );
+    assert!(reader.next().await.is_none());
+    // One that begins now finds the end alone.
+    let (words, end) = read_all(tail(&chat, "s", None, 2)).await;
+    assert_eq!((words.len(), end), (0, StreamEnd::Completed));
+}
+
+/// Gathers by number and size only.
+fn gather(chunks: usize, bytes: usize) -> Gather {
+    Gather {
+        chunks,
+        bytes,
+        delay: Duration::from_secs(1 << 30),
+        poll: None,
+    }
+}
+
+async fn writer(chat: &Streaming, gather: Gather) -> ChunkWriter {
+    let Chat { store, owner, id } = &chat.0;
+    let opened = ChunkWriter::open(Arc::clone(store), owner, id, stream("s"), gather, NOW);
+    opened.await.unwrap().0
+}
+
+pub(super) async fn small_chunks_are_gathered(store: Tested) {
+    let Some(chat) = Streaming::start(store).await else {
+        return;
+    };
+    let mut writer = writer(&chat, gather(4, 10)).await;
+    let stored = async || chat.list().await[0].next;
+    for (word, wanted) in [
+        ("0", 0),
+        ("1", 0),
+        ("2", 0),
+        ("3", 4),
+        ("4", 4),
+        ("long enough", 6),
+        ("6", 6),
+    ] {
+        writer.push(word.as_bytes(), NOW).await.unwrap();
+        assert_eq!(stored().await, wanted, "{word}");
+    }
+    let limits = &chat.0.store.limits().streams;
+    let large = vec![0_u8; limits.chunk_bytes + 1];
+    let refused = writer.push(large, NOW).await.unwrap_err();
+    assert_eq!(refused.kind(), "limit");
+    writer.push(*b"7", NOW).await.unwrap();
+    writer.finish(StreamEnd::Completed, NOW).await.unwrap();
+    writer.finish(StreamEnd::Completed, NOW).await.unwrap();
+    let (words, _) = read_all(tail(&chat, "s", None, 3)).await;
+    assert_eq!(words, ["0", "1", "2", "3", "4", "long enough", "6", "7"]);
+    // What one append cannot carry goes in several.
+    let mut writer = self::writer(&chat, gather(usize::MAX, usize::MAX)).await;
+    let count = limits.append_chunks * 2 + 1;
+    for n in 0..count {
+        writer.push(n.to_string().into_bytes(), NOW).await.unwrap();
+    }
+    writer.flush().await.unwrap();
+    writer.finish(StreamEnd::Completed, NOW).await.unwrap();
+    let (words, _) = read_all(tail(&chat, "s", None, 1000)).await;
+    assert_eq!(words, numbers(0..count as u64));
+}
+
+/// Without an end a stream goes on running, for whoever recovers it.
+pub(super) async fn a_dropped_writer_ends_nothing(store: Tested) {
+    let Some(chat) = Streaming::start(store).await else {
+        return;
+    };
+    let mut writer = writer(&chat, gather(2, 100)).await;
+    for word in [b"0", b"1", b"2"] {
+        writer.push(*word, NOW).await.unwrap();
+    }
+    let claim = writer.claim();
+    drop(writer);
+    let left = chat.list().await;
+    assert_eq!((left[0].next, &left[0].end), (2, &None));
+    chat.write(claim, 2, &["2"]).await.unwrap();
+    chat.end(claim, "partial").await.unwrap();
+}
+
+pub(super) async fn a_waiting_writer_learns_of_a_cancellation(store: Tested) {
+    let Some(chat) = Streaming::start(store).await else {
+        return;
+    };
+    let mut first = writer(&chat, gather(10, 100)).await;
+    first.push(*b"a", NOW).await.unwrap();
+    let (stop, asked) = tokio::join!(first.cancelled(), chat.cancel("s"));
+    stop.unwrap();
+    assert!(asked.cancel_requested && first.stream().cancel_requested);
+    first.cancelled().await.unwrap();
+    // And of another writer.
+    let mut first = writer(&chat, gather(10, 100)).await;
+    first.push(*b"a", NOW).await.unwrap();
+    let (stop, mut second) = tokio::join!(first.cancelled(), writer(&chat, gather(1, 1)));
+    assert_eq!(stop.unwrap_err().kind(), "stale_epoch");
+    second.push(*b"b", NOW).await.unwrap();
+    let zombie = first.finish(StreamEnd::Completed, NOW).await;
+    assert_eq!(zombie.unwrap_err().kind(), "stale_epoch");
+    second.finish(StreamEnd::Completed, NOW).await.unwrap();
+    assert_eq!(read_all(tail(&chat, "s", None, 9)).await.0, ["b"]);
+}
+
+/// Calls fail, before and after they took effect, and futures are dropped on their way: every chunk
+/// is there once.
+pub(super) async fn a_writer_on_a_store_that_fails_loses_nothing(store: Tested) {
+    let Some(chat) = Streaming::start(store).await else {
+        return;
+    };
+    for seed in 0..6 {
+        let chances = Chances {
+            before: 200,
+            after: 200,
+            delay: 200,
+        };
+        let Chat { store, owner, id } = &chat.0;
+        let faulty = Arc::new(Faulty::seeded(Arc::clone(store), seed, chances));
+        let mut writer = loop {
+            let store = Arc::clone(&faulty) as Tested;
+            let gather = gather(3, 1000);
+            match ChunkWriter::open(store, owner, id, stream("s"), gather, NOW).await {
+                Ok((writer, _)) => break writer,
+                Err(error) => assert!(error.is_retryable(), "{error}"),
+            }
+        };
+        for n in 0..100_u64 {
+            let push = writer.push(n.to_string().into_bytes(), NOW);
+            let pushed = if n % 3 == 0 {
+                push.now_or_never().unwrap_or(Ok(()))
+            } else {
+                push.await
+            };
+            if let Err(error) = pushed {
+                assert!(error.is_retryable(), "seed {seed}: {error}");
+            }
+        }
+        while let Err(error) = writer.finish(StreamEnd::Completed, NOW).await {
+            assert!(error.is_retryable(), "seed {seed}: {error}");
+        }
+        assert!(faulty.faults() > 10, "seed {seed}");
+        let (words, _) = read_all(tail(&chat, "s", None, 1000)).await;
+        assert_eq!(words, numbers(0..100), "seed {seed}");
+    }
+}
