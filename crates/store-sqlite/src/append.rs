@@ -18,6 +18,7 @@ use crate::node_row::{self, Slot, small};
 use crate::path::{Position, Tip, insert_segment, on_path};
 use crate::search;
 use crate::state;
+use crate::stream;
 
 /// Positions a branch's first segment gets, and the most that a later one gets. Each further
 /// segment of a branch doubles, so that a branch of a million nodes is a path of a dozen segments
@@ -248,6 +249,9 @@ fn write(
             compacted: small(counters.compacted),
             root_no,
         };
+    }
+    if let Some(claim) = request.ends_stream {
+        stream::end(conn, conv, claim, request.at_ms)?;
     }
     if let (Some(head), false) = (row.tip.node, request.items.is_empty()) {
         let kind = EventKind::Appended {

@@ -39,7 +39,7 @@ const BY_COLUMN: [(&str, &str, &str); 7] = [
     ("blobs", "no", "size"),
     (
         "stream_chunks",
-        "conversation_no, stream, epoch, seq",
+        "conversation_no, epoch, seq",
         "length(chunk)",
     ),
     (

@@ -33,6 +33,8 @@ mod redact;
 mod search;
 mod state;
 mod store;
+mod stream;
+mod streams;
 mod turn;
 #[cfg(test)]
 mod upgrade;

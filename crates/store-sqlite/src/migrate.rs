@@ -15,7 +15,7 @@ use crate::fault::{Fault, from_sqlite};
 use crate::filter::fill_attributes;
 
 /// The newest format this version knows.
-pub const FORMAT: u32 = 5;
+pub const FORMAT: u32 = 6;
 
 /// "CTXR".
 const APPLICATION_ID: i32 = 0x4354_5852;
@@ -46,6 +46,10 @@ const MIGRATIONS: [Migration; FORMAT as usize] = [
     },
     Migration {
         sql: include_str!("../migrations/0005_compression.sql"),
+        fill: |_| Ok(()),
+    },
+    Migration {
+        sql: include_str!("../migrations/0006_streams.sql"),
         fill: |_| Ok(()),
     },
 ];

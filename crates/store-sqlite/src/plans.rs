@@ -4,7 +4,7 @@ use contexture_store::{Cursor, ListConversations, MetadataFilter, NodeKind};
 use rusqlite::Connection;
 
 use crate::filter::Condition;
-use crate::{branch, conversation, key_value, node_row, search};
+use crate::{branch, conversation, key_value, node_row, search, stream};
 
 fn plan(conn: &Connection, sql: &str) -> String {
     let mut statement = conn.prepare(&format!("EXPLAIN QUERY PLAN {sql}")).unwrap();
@@ -93,6 +93,14 @@ fn every_lookup_is_a_search() {
         check(
             &node_row::of_kind_sql(NodeKind::Compaction),
             "nodes_compactions (id>? AND id<?)",
+        );
+        check(
+            &stream::list_sql(),
+            "INTEGER PRIMARY KEY (rowid>? AND rowid<?)",
+        );
+        check(
+            stream::CHUNKS,
+            "PRIMARY KEY (conversation_no=? AND epoch=? AND seq>? AND seq<?)",
         );
         check(key_value::LIST_ALL, "key_values_by_key (owner=?");
     }

@@ -9,6 +9,7 @@ use crate::columns;
 use crate::conv::Conv;
 use crate::event;
 use crate::fault::Fault;
+use crate::stream;
 
 /// Replaces nodes by tombstones, removes state values and blobs; `request` is within the limits.
 pub(crate) fn redact(
@@ -30,6 +31,7 @@ pub(crate) fn redact(
     for blob in &request.blobs {
         done.blobs += u64::from(remove_blob(conn, conv, blob)?);
     }
+    stream::remove_ended(conn, conv)?;
     let count = done.values + done.blobs;
     if count > 0 {
         let kind = EventKind::BytesRedacted { count };

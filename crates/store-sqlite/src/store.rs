@@ -10,7 +10,8 @@ use contexture_store::{
     ConversationUpdate, Entry, EntryPage, EraseScope, Erased, Error, Event, KeyScope, KeyValues,
     Limits, ListConversations, ListEntries, NewConversation, Node, NodeQuery, Page, PutEntry,
     ReadRequest, RedactRequest, Redacted, RefChange, RefChanged, Refs, Search, SearchPage,
-    SearchRequest, SearchScope, State, StateRequest, StorageFault, Store, rules,
+    SearchRequest, SearchScope, State, StateRequest, StorageFault, Store, StreamSignals, Streams,
+    WakeScope, rules,
 };
 use rusqlite::Connection;
 
@@ -42,9 +43,10 @@ const TERMS_BYTES: usize = 64 << 10;
 #[derive(Debug)]
 pub struct SqliteStore {
     path: Arc<PathBuf>,
-    limits: Arc<Limits>,
+    pub(crate) limits: Arc<Limits>,
     writer: Writer,
     readers: Readers,
+    pub(crate) signals: StreamSignals,
 }
 
 impl SqliteStore {
@@ -86,6 +88,7 @@ impl SqliteStore {
         Ok(Self {
             readers: Readers::new(Arc::clone(&path), options.readers),
             limits: Arc::new(options.limits),
+            signals: StreamSignals::default(),
             writer,
             path,
         })
@@ -97,7 +100,7 @@ impl SqliteStore {
         &self.path
     }
 
-    async fn write<T: Send + 'static>(
+    pub(crate) async fn write<T: Send + 'static>(
         &self,
         bytes: usize,
         f: impl FnOnce(&Connection) -> Result<T, Fault> + Send + 'static,
@@ -136,7 +139,7 @@ impl SqliteStore {
     }
 
     /// Reads from one conversation.
-    async fn look<T: Send + 'static>(
+    pub(crate) async fn look<T: Send + 'static>(
         &self,
         owner: &Owner,
         id: &ConversationId,
@@ -255,14 +258,16 @@ impl Store for SqliteStore {
     }
 
     async fn delete_conversation(&self, owner: &Owner, id: &ConversationId) -> Result<(), Error> {
+        let wake = self.wake_conversation(owner, id);
         let (owner, id, untidy) = (owner.clone(), id.clone(), self.writer.untidy());
         let marked = self.write(0, move |conn| {
             let no = deletion::mark(conn, &owner, &id)?;
             // Whatever becomes of this call, somebody finishes it.
             untidy.set();
-            Ok(no)
+            Ok((no, wake))
         });
-        let no = marked.await?;
+        let (no, wake) = marked.await?;
+        drop(wake);
         // It is deleted. What fails now is not the caller's to repeat: it is done when the writer
         // is idle.
         let rest = async {
@@ -285,13 +290,16 @@ impl Store for SqliteStore {
         request: AppendRequest,
     ) -> Result<Appended, Error> {
         let bytes = rules::check_append(&request, &self.limits)?;
+        let ends = request.ends_stream;
+        let wake = ends.map(|claim| self.wake_stream(owner, id, claim.stream));
         let (owner, id, limits) = (owner.clone(), id.clone(), Arc::clone(&self.limits));
         let (request, terms) = with_terms(request).await?;
-        self.write(bytes, move |conn| {
+        let appended = self.write(bytes, move |conn| {
             let mut conv = Conv::load(conn, &owner, &id)?;
-            append::append(conn, &mut conv, &request, &terms, &limits)
-        })
-        .await
+            let appended = append::append(conn, &mut conv, &request, &terms, &limits)?;
+            Ok((appended, wake))
+        });
+        Ok(appended.await?.0)
     }
 
     async fn read(
@@ -382,21 +390,27 @@ impl Store for SqliteStore {
         request: RedactRequest,
     ) -> Result<Redacted, Error> {
         rules::check_redact(&request, &self.limits)?;
+        let wake = self.wake_conversation(owner, id);
         let (owner, id) = (owner.clone(), id.clone());
         let redacted = self.write(0, move |conn| {
             let mut conv = Conv::load(conn, &owner, &id)?;
-            redact::redact(conn, &mut conv, &request)
+            Ok((redact::redact(conn, &mut conv, &request)?, wake))
         });
-        let redacted = redacted.await?;
+        let (redacted, wake) = redacted.await?;
+        drop(wake);
         while self.write(0, search::purge).await? {}
         self.empty_log().await?;
         Ok(redacted)
     }
 
     async fn erase(&self, owner: &Owner, scope: &EraseScope) -> Result<Erased, Error> {
+        let wake = self.signals.wake(WakeScope::Owner(owner.clone()));
         let (owner, scope) = (owner.clone(), scope.clone());
-        let step = self.write(0, move |conn| deletion::erase(conn, &owner, &scope));
-        let step = step.await?;
+        let step = self.write(0, move |conn| {
+            Ok((deletion::erase(conn, &owner, &scope)?, wake))
+        });
+        let (step, wake) = step.await?;
+        drop(wake);
         if !step.more {
             while self.write(0, search::purge).await? {}
             self.empty_log().await?;
@@ -418,6 +432,10 @@ impl Store for SqliteStore {
     }
 
     fn search(&self) -> Option<&dyn Search> {
+        Some(self)
+    }
+
+    fn streams(&self) -> Option<&dyn Streams> {
         Some(self)
     }
 }

@@ -3,7 +3,10 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use contexture_store::{AppendRequest, Error, ReadRequest, StateKey, StatePatch, StateRequest};
+use contexture_ir::StreamId;
+use contexture_store::{
+    AppendChunks, AppendRequest, Error, ReadChunks, ReadRequest, StateKey, StatePatch, StateRequest,
+};
 use contexture_store_sqlite::SqliteStore;
 use contexture_store_testkit::Chat;
 use contexture_store_testkit::chat::{NOW, item, on};
@@ -114,6 +117,53 @@ async fn every_damaged_row_is_reported_with_its_place() {
             error => panic!("{damage}: {error}"),
         }
         read(&other).await.unwrap();
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn damaged_chunks_are_reported() {
+    for (damage, position) in [
+        (
+            "UPDATE stream_chunks SET chunk = x'00' WHERE seq = 1",
+            "epoch 1 chunk 1",
+        ),
+        (
+            "UPDATE stream_chunks SET chunk = (SELECT chunk FROM stream_chunks WHERE seq = 0), \
+          chunk_check = (SELECT chunk_check FROM stream_chunks WHERE seq = 0) WHERE seq = 1",
+            "epoch 1 chunk 1",
+        ),
+        ("DELETE FROM stream_chunks WHERE seq = 0", "epoch 1 chunk 0"),
+        ("DELETE FROM stream_chunks WHERE seq = 2", "epoch 1 chunk 2"),
+        ("UPDATE streams SET status = 9", "1"),
+    ] {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("damaged.db");
+        let chat = Chat::start(Arc::new(SqliteStore::open(&path).unwrap())).await;
+        let streams = chat.store.streams().unwrap();
+        let stream = StreamId::derive("damage", &[]);
+        let opened = streams.open_stream(&chat.owner, &chat.id, stream, NOW);
+        let append = AppendChunks {
+            claim: opened.await.unwrap().stream.claim(),
+            seq: 0,
+            chunks: vec![Arc::from(*b"a"), Arc::from(*b"b"), Arc::from(*b"c")],
+            at_ms: NOW,
+        };
+        let appended = streams.append_chunks(&chat.owner, &chat.id, append);
+        appended.await.unwrap();
+        let conn = Connection::open(&path).unwrap();
+        assert_eq!(conn.execute(damage, []).unwrap(), 1, "{damage}");
+        let read = streams.read_chunks(&chat.owner, &chat.id, ReadChunks::new(stream));
+        match read.await.unwrap_err() {
+            Error::Damaged {
+                what, position: at, ..
+            } => assert_eq!((what, at.as_str()), ("stream", position), "{damage}"),
+            error => panic!("{damage}: {error}"),
+        }
+        // It can still be got rid of.
+        let deleted = streams.delete_stream(&chat.owner, &chat.id, stream);
+        deleted.await.unwrap();
+        let left = streams.list_streams(&chat.owner, &chat.id);
+        assert!(left.await.unwrap().is_empty());
     }
 }
 

@@ -3,10 +3,10 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use contexture_ir::CheckpointName;
+use contexture_ir::{CheckpointName, StreamId};
 use contexture_store::{
-    Activation, AppendRequest, Expected, KeyScope, PutEntry, RefChange, StateChange, StateKey,
-    StatePatch, Store,
+    Activation, AppendChunks, AppendRequest, Expected, KeyScope, PutEntry, RefChange, StateChange,
+    StateKey, StatePatch, Store,
 };
 use contexture_store_sqlite::{FORMAT, SqliteOptions, SqliteStore, Synchronous};
 use contexture_store_testkit::Chat;
@@ -69,6 +69,17 @@ async fn fill(chat: &Chat) {
         .put_entry(&chat.owner, &scope, put)
         .await
         .unwrap();
+    let streams = chat.store.streams().unwrap();
+    let stream = StreamId::derive("layout", &[]);
+    let opened = streams.open_stream(&chat.owner, &chat.id, stream, NOW);
+    let append = AppendChunks {
+        claim: opened.await.unwrap().stream.claim(),
+        seq: 0,
+        chunks: vec![Arc::from(*b"secret chunk")],
+        at_ms: NOW,
+    };
+    let appended = streams.append_chunks(&chat.owner, &chat.id, append);
+    appended.await.unwrap();
     let mut update = contexture_store::ConversationUpdate::at(NOW);
     update.metadata = contexture_store::MetadataChange::Replace(
         [(
@@ -94,8 +105,6 @@ async fn a_deleted_conversation_leaves_no_row_and_no_byte() {
     conn.execute_batch(
         "INSERT INTO responses (id, response_id, status) VALUES (1 << 32 | 1, x'00', 0);
          INSERT INTO runs (id, run, status) VALUES (1 << 32 | 1, x'00', 0);
-         INSERT INTO streams VALUES (1 << 32 | 1, x'00', 0, 0, 0, 0);
-         INSERT INTO stream_chunks VALUES (1, 1, 0, 0, x'00');
          INSERT INTO path_index VALUES ('ada', 1, x'00', 1, 1, 1);",
     )
     .unwrap();

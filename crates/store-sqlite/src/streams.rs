@@ -1,0 +1,142 @@
+//! [`SqliteStore`] keeps streams: calls sent to the writer or to a reader, and who is woken.
+//!
+//! Not here: what stands in the rows.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use contexture_ir::{ConversationId, Owner, StreamId};
+use contexture_store::{
+    AppendChunks, ChunkPage, Error, FinishStream, ReadChunks, StreamLimits, StreamOpened,
+    StreamRecord, StreamSignal, Streams, Wake, WakeScope, rules,
+};
+use rusqlite::Connection;
+
+use crate::conv::Conv;
+use crate::fault::Fault;
+use crate::store::SqliteStore;
+use crate::stream;
+
+impl SqliteStore {
+    /// Changes a stream.
+    async fn change<T: Send + 'static>(
+        &self,
+        owner: &Owner,
+        id: &ConversationId,
+        stream: StreamId,
+        bytes: usize,
+        f: impl FnOnce(&Connection, &Conv, &StreamLimits) -> Result<T, Fault> + Send + 'static,
+    ) -> Result<T, Error> {
+        let wake = self.wake_stream(owner, id, stream);
+        let (owner, id, limits) = (owner.clone(), id.clone(), Arc::clone(&self.limits));
+        let write = self.write(bytes, move |conn| {
+            let conv = Conv::load(conn, &owner, &id)?;
+            Ok((f(conn, &conv, &limits.streams)?, wake))
+        });
+        Ok(write.await?.0)
+    }
+
+    /// To be returned by the call it is for: whoever drops it, the caller or, without a caller, the
+    /// writer after its commit, wakes those who wait for the stream.
+    pub(crate) fn wake_stream(&self, owner: &Owner, id: &ConversationId, stream: StreamId) -> Wake {
+        let scope = WakeScope::Stream(owner.clone(), id.clone(), stream);
+        self.signals.wake(scope)
+    }
+
+    /// As [`SqliteStore::wake_stream`], for all streams of a conversation.
+    pub(crate) fn wake_conversation(&self, owner: &Owner, id: &ConversationId) -> Wake {
+        let scope = WakeScope::Conversation(owner.clone(), id.clone());
+        self.signals.wake(scope)
+    }
+}
+
+#[async_trait]
+impl Streams for SqliteStore {
+    async fn open_stream(
+        &self,
+        owner: &Owner,
+        id: &ConversationId,
+        stream: StreamId,
+        at_ms: i64,
+    ) -> Result<StreamOpened, Error> {
+        self.change(owner, id, stream, 0, move |conn, conv, limits| {
+            stream::open(conn, conv, stream, at_ms, limits)
+        })
+        .await
+    }
+
+    async fn append_chunks(
+        &self,
+        owner: &Owner,
+        id: &ConversationId,
+        append: AppendChunks,
+    ) -> Result<StreamRecord, Error> {
+        let bytes = rules::check_chunks(&append, &self.limits.streams)?;
+        let stream = append.claim.stream;
+        self.change(owner, id, stream, bytes, move |conn, conv, limits| {
+            stream::append(conn, conv, &append, limits)
+        })
+        .await
+    }
+
+    async fn finish_stream(
+        &self,
+        owner: &Owner,
+        id: &ConversationId,
+        finish: FinishStream,
+    ) -> Result<StreamRecord, Error> {
+        rules::check_finish(&finish, &self.limits.streams)?;
+        let stream = finish.claim.stream;
+        self.change(owner, id, stream, 0, move |conn, conv, _| {
+            stream::finish(conn, conv, &finish)
+        })
+        .await
+    }
+
+    async fn cancel_stream(
+        &self,
+        owner: &Owner,
+        id: &ConversationId,
+        stream: StreamId,
+        at_ms: i64,
+    ) -> Result<StreamRecord, Error> {
+        self.change(owner, id, stream, 0, move |conn, conv, _| {
+            stream::cancel(conn, conv, stream, at_ms)
+        })
+        .await
+    }
+
+    async fn read_chunks(
+        &self,
+        owner: &Owner,
+        id: &ConversationId,
+        read: ReadChunks,
+    ) -> Result<ChunkPage, Error> {
+        self.look(owner, id, move |conn, conv| stream::read(conn, conv, &read))
+            .await
+    }
+
+    async fn list_streams(
+        &self,
+        owner: &Owner,
+        id: &ConversationId,
+    ) -> Result<Vec<StreamRecord>, Error> {
+        self.look(owner, id, stream::list).await
+    }
+
+    async fn delete_stream(
+        &self,
+        owner: &Owner,
+        id: &ConversationId,
+        stream: StreamId,
+    ) -> Result<(), Error> {
+        self.change(owner, id, stream, 0, move |conn, conv, _| {
+            stream::delete(conn, conv, stream)
+        })
+        .await
+    }
+
+    fn stream_signal(&self, owner: &Owner, id: &ConversationId, stream: StreamId) -> StreamSignal {
+        self.signals.listen(owner, id, stream)
+    }
+}
