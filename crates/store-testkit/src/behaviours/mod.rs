@@ -14,6 +14,7 @@ mod filtering;
 mod following;
 mod limits;
 mod owners;
+mod porting;
 mod reading;
 mod redacting;
 mod replaying;
@@ -194,6 +195,11 @@ static TABLE: &[Behaviour] = table! {
         an_owner_goes_whole
         it_goes_on_where_it_was_dropped
         values_are_listed_across_scopes_in_pages;
+    Base porting:
+        what_was_exported_comes_back_equal
+        a_changed_text_is_refused_and_leaves_nothing
+        a_wrong_line_is_named
+        what_is_there_stays_and_what_is_half_is_begun_anew;
     Base searching:
         every_store_finds_the_same
         any_text_is_a_query
