@@ -2,11 +2,13 @@
 //!
 //! Not here: what is measured, nor what is fast enough; that stands in each crate's `benches/`.
 
+use std::path::Path;
 use std::process::Command;
 
 use anyhow::{Result, bail};
 
 use crate::metadata::{Metadata, Package, Reach};
+use crate::peers;
 use crate::shell;
 
 /// `bench`'s options.
@@ -17,6 +19,9 @@ pub(crate) struct Arguments {
     /// Fewer samples: seconds instead of minutes, for a first look
     #[arg(long)]
     quick: bool,
+    /// Other projects' stores too; their packages come from npm and PyPI
+    #[arg(long)]
+    peers: bool,
     /// Passed on to the benchmarks: a filter
     #[arg(last = true)]
     rest: Vec<String>,
@@ -27,7 +32,8 @@ pub(crate) struct Arguments {
 /// # Errors
 /// When no benchmark has the name, or one fails.
 pub(crate) fn run(arguments: &Arguments) -> Result<()> {
-    let packages = Metadata::load(Reach::Workspace)?.packages;
+    let metadata = Metadata::load(Reach::Workspace)?;
+    let packages = metadata.packages;
     let commands = commands(&packages, arguments);
     if commands.is_empty() {
         let all: Vec<String> = packages.iter().flat_map(names).collect();
@@ -37,6 +43,9 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     for (package, command) in commands {
         let again = shell::typed(&command);
         shell::step(&package, &again, || shell::run(command))?;
+    }
+    if arguments.peers {
+        peers::run(Path::new(&metadata.target_directory))?;
     }
     Ok(())
 }
@@ -122,6 +131,7 @@ mod tests {
         let arguments = Arguments {
             name: name.map(str::to_owned),
             quick,
+            peers: false,
             rest,
         };
         let commands = commands(&packages(), &arguments);

@@ -13,6 +13,7 @@ mod catalogue;
 mod ci;
 mod licences;
 mod metadata;
+mod peers;
 mod postgres;
 mod shell;
 mod testing;

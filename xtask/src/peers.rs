@@ -1,0 +1,108 @@
+//! `cargo xtask bench … --peers`: other projects' stores, measured in the same run as ours.
+//!
+//! Their packages come from npm and PyPI into the build directory, the first time. Node before 22.13
+//! has no `node:sqlite` for everybody; a newer one then comes from npm as well. Not here: what is
+//! measured, which stands in `xtask/peers/`.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context as _, Result, ensure};
+
+use crate::shell;
+
+const SIZES: [&str; 3] = ["100", "1000", "10000"];
+const DEEPAGENTS: &str = "@deepagents/context@0.29.1";
+const LANGGRAPH: [&str; 2] = ["langgraph==1.2.22", "langgraph-checkpoint-sqlite==3.1.2"];
+
+/// Installs what is missing below `target` and prints their figures.
+///
+/// # Errors
+/// When npm, pip or one of the programs fails.
+pub(crate) fn run(target: &Path) -> Result<()> {
+    let home = target.join("peers");
+    std::fs::create_dir_all(&home).with_context(|| format!("making {}", home.display()))?;
+    let databases = tempfile::tempdir_in(&home)?;
+    let node = node(&home)?;
+    shell::step("peers", "@deepagents/context, nanoseconds", || {
+        let script = install_script(&home, "deepagents.mjs")?;
+        measure(Command::new(node).arg(script), databases.path())
+    })?;
+    let python = python(&home)?;
+    shell::step("peers", "langgraph-checkpoint-sqlite, nanoseconds", || {
+        let script = install_script(&home, "langgraph_turns.py")?;
+        measure(Command::new(python).arg(script), databases.path())
+    })
+}
+
+fn measure(command: &mut Command, databases: &Path) -> Result<()> {
+    let status = command.arg(databases).args(SIZES).status()?;
+    ensure!(status.success(), "the program failed: {status}");
+    Ok(())
+}
+
+/// Beside the packages, where imports find them.
+fn install_script(home: &Path, name: &str) -> Result<PathBuf> {
+    let to = home.join(name);
+    std::fs::copy(shell::root().join("xtask/peers").join(name), &to)?;
+    Ok(to)
+}
+
+fn node(home: &Path) -> Result<PathBuf> {
+    let modules = home.join("node_modules");
+    if !modules.join("@deepagents/context").is_dir() {
+        std::fs::write(home.join("package.json"), "{\"private\":true}")?;
+        let mut npm = Command::new("npm");
+        npm.args(["install", "--ignore-scripts", "--no-audit", "--no-fund"])
+            .arg("--prefix")
+            .arg(home)
+            .arg(DEEPAGENTS);
+        if !has_sqlite("node") {
+            npm.arg(format!("node-{}-{}@24", platform()?, architecture()?));
+        }
+        shell::run(npm)?;
+    }
+    let own = modules.join(format!("node-{}-{}/bin/node", platform()?, architecture()?));
+    Ok(if own.is_file() {
+        own
+    } else {
+        PathBuf::from("node")
+    })
+}
+
+fn has_sqlite(node: &str) -> bool {
+    let mut command = Command::new(node);
+    command.args(["-e", "require('node:sqlite')"]);
+    command.output().is_ok_and(|output| output.status.success())
+}
+
+fn platform() -> Result<&'static str> {
+    match std::env::consts::OS {
+        "linux" => Ok("linux"),
+        "macos" => Ok("darwin"),
+        other => anyhow::bail!("install Node 22.13 or newer: npm has none for {other}"),
+    }
+}
+
+fn architecture() -> Result<&'static str> {
+    match std::env::consts::ARCH {
+        "x86_64" => Ok("x64"),
+        "aarch64" => Ok("arm64"),
+        other => anyhow::bail!("install Node 22.13 or newer: npm has none for {other}"),
+    }
+}
+
+fn python(home: &Path) -> Result<PathBuf> {
+    let environment = home.join("python");
+    let python = environment.join("bin/python");
+    if !python.is_file() {
+        let mut venv = Command::new("python3");
+        venv.args(["-m", "venv"]).arg(&environment);
+        shell::run(venv)?;
+        let mut pip = Command::new(&python);
+        pip.args(["-m", "pip", "install", "--quiet"])
+            .args(LANGGRAPH);
+        shell::run(pip)?;
+    }
+    Ok(python)
+}
