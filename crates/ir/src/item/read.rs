@@ -126,9 +126,10 @@ impl Message {
             Error::unexpected("`user`, `assistant`, `system` or `developer`", &word).at("role")
         })?;
         let status = read_status(&mut fields)?;
-        let content = match fields.take_present(&["content"])? {
-            None => Vec::new(),
-            Some(value) => read_content(role, value.get()).map_err(|error| error.at("content"))?,
+        // Always written: a `null` kept beside it would be a second one.
+        let content = match fields.take(&["content"])?.map(RawValue::get) {
+            None | Some("null") => Vec::new(),
+            Some(value) => read_content(role, value).map_err(|error| error.at("content"))?,
         };
         Ok(Self {
             id,
@@ -185,9 +186,15 @@ impl FunctionCallOutput {
 
 impl Reasoning {
     fn read(mut fields: Fields<'_>) -> Result<Self, Error> {
+        let id = fields.take_string(&["id"])?;
+        // Always written: a `null` kept beside it would be a second one.
+        let summary = match fields.take(&["summary"])?.map(RawValue::get) {
+            None | Some("null") => Vec::new(),
+            Some(value) => Part::parse_all(value).map_err(|error| error.at("summary"))?,
+        };
         Ok(Self {
-            id: fields.take_string(&["id"])?,
-            summary: read_parts(&mut fields, "summary")?.unwrap_or_default(),
+            id,
+            summary,
             content: read_parts(&mut fields, "content")?,
             encrypted_content: fields.take_string(&["encrypted_content", "encryptedContent"])?,
             signature: fields.take_string(&["signature"])?,
@@ -254,6 +261,22 @@ impl<'de> Deserialize<'de> for Item {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_field_that_is_always_written_is_written_once() {
+        for (text, expected) in [
+            (
+                r#"{"type":"message","role":"user","content":null}"#,
+                r#"{"type":"message","role":"user","content":[]}"#,
+            ),
+            (
+                r#"{"type":"reasoning","id":"r","summary":null,"content":null}"#,
+                r#"{"type":"reasoning","id":"r","summary":[],"content":null}"#,
+            ),
+        ] {
+            assert_eq!(Item::parse(text).unwrap().to_json(), expected);
+        }
+    }
 
     #[test]
     fn both_readers_agree() {
