@@ -38,6 +38,9 @@ pub(super) fn fold(original: char, visit: &mut impl FnMut(char, Class)) {
         };
         return visit(original.to_ascii_lowercase(), class);
     }
+    if is_folded_unit(original) {
+        return visit(original, Class::Unit);
+    }
     if is_ignored(original) {
         return visit(original, Class::Nothing);
     }
@@ -100,6 +103,11 @@ fn is_symbol(c: char) -> bool {
     }
 }
 
+/// The bulk of Han, kana and Hangul: what taking apart and joining again would give is the same.
+fn is_folded_unit(c: char) -> bool {
+    matches!(u32::from(c), 0x3041..=0x3096 | 0x30A1..=0x30FA | 0x4E00..=0x9FFF | 0xAC00..=0xD7A3)
+}
+
 /// Scripts that do not put spaces between words, and Hangul, whose words carry their particles.
 fn is_unspaced(c: char) -> bool {
     matches!(u32::from(c),
@@ -150,6 +158,18 @@ mod tests {
             ("Kiệt", "kiet"),
         ] {
             assert_eq!(folded(text), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn units_are_folded_already() {
+        use unicode_normalization::UnicodeNormalization as _;
+        for c in '\u{3041}'..='\u{d7a3}' {
+            if is_folded_unit(c) {
+                let long_way: String = c.nfkc().collect();
+                assert_eq!(long_way, c.to_string());
+                assert_eq!(class(c), Class::Unit, "{c}");
+            }
         }
     }
 

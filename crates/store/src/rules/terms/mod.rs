@@ -15,8 +15,6 @@
 
 mod fold;
 
-use std::collections::BTreeSet;
-
 use fold::{Class, fold};
 use unicode_normalization::char::compose;
 
@@ -78,14 +76,22 @@ pub fn terms(text: &str, purpose: Purpose, mut visit: impl FnMut(Term<'_>)) {
         word: String::new(),
         pair: String::new(),
     };
-    for (start, c) in text.char_indices() {
-        let end = start + c.len_utf8();
-        if matches!(c, '+' | '#') && cutter.suffix(text, start) {
-            continue;
+    let mut at = 0;
+    while let Some(rest) = text.get(at..)
+        && let Some(c) = rest.chars().next()
+    {
+        let end = at + c.len_utf8();
+        if c.is_ascii_alphanumeric() {
+            let more = rest.bytes().position(|b| !b.is_ascii_alphanumeric());
+            let run = rest.get(..more.unwrap_or(rest.len())).unwrap_or(rest);
+            cutter.letters(run, at);
+            at += run.len();
+        } else if let Some(suffix) = cutter.suffix(rest, at) {
+            at += suffix;
+        } else {
+            fold(c, &mut |folded, class| cutter.take(folded, class, at, end));
+            at = end;
         }
-        fold(c, &mut |folded, class| {
-            cutter.take(folded, class, start, end);
-        });
     }
     cutter.finish();
 }
@@ -93,20 +99,17 @@ pub fn terms(text: &str, purpose: Purpose, mut visit: impl FnMut(Term<'_>)) {
 /// The distinct terms by which `text` may be asked for, in order, separated by spaces.
 #[must_use]
 pub fn index_terms(text: &str) -> String {
-    let mut seen: BTreeSet<Box<str>> = BTreeSet::new();
+    let mut all = String::new();
+    let mut places = Vec::new();
     terms(text, Purpose::Index, |term| {
-        if !seen.contains(term.text) {
-            seen.insert(term.text.into());
-        }
+        let start = all.len();
+        all.push_str(term.text);
+        places.push(start..all.len());
     });
-    let mut joined = String::new();
-    for term in &seen {
-        if !joined.is_empty() {
-            joined.push(' ');
-        }
-        joined.push_str(term);
-    }
-    joined
+    let mut distinct: Vec<&str> = places.into_iter().filter_map(|at| all.get(at)).collect();
+    distinct.sort_unstable();
+    distinct.dedup();
+    distinct.join(" ")
 }
 
 struct Cutter<'a, F> {
@@ -164,7 +167,25 @@ impl<F: FnMut(Term<'_>)> Cutter<'_, F> {
         }
     }
 
+    /// A run of ASCII letters and digits.
+    fn letters(&mut self, run: &str, start: usize) {
+        self.extend_word(start, start + 1, start + run.len());
+        let from = self.word.len();
+        let room = TERM_BYTES.saturating_sub(from).min(run.len());
+        self.word.push_str(run.get(..room).unwrap_or_default());
+        if let Some(new) = self.word.get_mut(from..) {
+            new.make_ascii_lowercase();
+        }
+    }
+
     fn letter(&mut self, c: char, start: usize, end: usize) {
+        self.extend_word(start, end, end);
+        if self.word.len() + c.len_utf8() <= TERM_BYTES {
+            self.word.push(c);
+        }
+    }
+
+    fn extend_word(&mut self, start: usize, first_end: usize, end: usize) {
         match &mut self.state {
             State::Word { end: so_far, .. } => *so_far = end,
             _ => {
@@ -173,12 +194,9 @@ impl<F: FnMut(Term<'_>)> Cutter<'_, F> {
                 self.state = State::Word {
                     start,
                     end,
-                    first_end: end,
+                    first_end,
                 };
             }
-        }
-        if self.word.len() + c.len_utf8() <= TERM_BYTES {
-            self.word.push(c);
         }
     }
 
@@ -296,24 +314,23 @@ impl<F: FnMut(Term<'_>)> Cutter<'_, F> {
         }
     }
 
-    /// `++` or `#` behind a word; says whether that was it.
-    fn suffix(&mut self, text: &str, at: usize) -> bool {
+    /// `++` or `#` behind a word, at the beginning of `rest`; gives its length.
+    fn suffix(&mut self, rest: &str, at: usize) -> Option<usize> {
+        let suffix = match rest.as_bytes() {
+            [b'#', ..] => "#",
+            [b'+', b'+', ..] => "++",
+            _ => return None,
+        };
         let State::Word {
             start,
             end,
             first_end,
         } = self.state
         else {
-            return false;
-        };
-        let rest = text.get(at..).unwrap_or_default();
-        let suffix = match rest.as_bytes() {
-            [b'#', ..] => "#",
-            [b'+', b'+', ..] => "++",
-            _ => return false,
+            return None;
         };
         if end != at {
-            return false;
+            return None;
         }
         if self.purpose == Purpose::Index {
             let word = std::mem::take(&mut self.word);
@@ -327,7 +344,7 @@ impl<F: FnMut(Term<'_>)> Cutter<'_, F> {
             first_end,
         };
         self.finish();
-        true
+        Some(suffix.len())
     }
 
     fn emit(&mut self, text: &str, shape: Shape, start: usize, first_end: usize, end: usize) {
