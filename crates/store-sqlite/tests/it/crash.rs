@@ -1,134 +1,138 @@
-//! Killing a writing process at any instant loses nothing that was acknowledged.
+//! Killing writing processes at any instant loses nothing that was acknowledged.
 
-use std::io::{BufRead, BufReader, Write};
+use std::collections::BTreeSet;
 use std::path::Path;
-use std::process::{Command, Stdio};
 use std::sync::Arc;
+use std::time::Duration;
 
-use contexture_store::{At, MemoryStore, ReadRequest, Store};
+use contexture_store::{At, MemoryStore, ReadRequest};
 use contexture_store_sqlite::SqliteStore;
 use contexture_store_testkit::Chat;
 use contexture_store_testkit::chat::{branch, item, node, on};
+use rusqlite::Connection;
 
-const DATABASE: &str = "CONTEXTURE_TEST_DATABASE";
-const ROUND: &str = "CONTEXTURE_TEST_ROUND";
+use crate::chance::Chance;
+use crate::children::{chat, start_together, tell, told, wait};
 
-fn chat(store: Arc<dyn Store>) -> Chat {
-    Chat {
-        store,
-        owner: "ada".parse().unwrap(),
-        id: "chat".parse().unwrap(),
-    }
-}
+/// Processes that write at the same time.
+const WRITERS: usize = 3;
+/// Crashes that one file lives through.
+const CRASHES: usize = 50;
 
-/// The child: appends pairs from three tasks until it is killed, and prints each acknowledged one.
-#[tokio::test(flavor = "multi_thread")]
+/// The child: appends pairs until it is killed, and tells each acknowledged one with its depth.
+#[tokio::test]
 #[ignore = "the process that `killed_writers_lose_nothing` starts and kills"]
 async fn writes_until_it_is_killed() {
-    let Some(path) = std::env::var_os(DATABASE) else {
+    let Some((path, name)) = told() else {
         return;
     };
-    let round = std::env::var(ROUND).unwrap();
-    let chat = chat(Arc::new(SqliteStore::open(path).unwrap()));
-    let tasks: Vec<_> = (0..3)
-        .map(|task| {
-            let (chat, round) = (chat.clone(), round.clone());
-            tokio::spawn(async move {
-                for n in 0.. {
-                    let word = format!("{round} {task} {n}");
-                    chat.say("main", &[&word, &format!("{word}!")]).await;
-                    let mut out = std::io::stdout().lock();
-                    writeln!(out, "acknowledged {word}").unwrap();
-                    out.flush().unwrap();
-                }
-            })
-        })
-        .collect();
-    for task in tasks {
-        task.await.unwrap();
+    let chat = chat(&path);
+    wait();
+    for n in 0.. {
+        let word = format!("{name} {n}");
+        let done = chat.say("main", &[&word, &format!("{word}!")]).await;
+        tell(&format!("{} {word}", done.first));
     }
 }
 
-/// Starts the child, kills it after `count` acknowledgements, and gives all that it printed.
-fn kill_after(path: &Path, round: usize, count: usize) -> Vec<String> {
-    let mut child = Command::new(std::env::current_exe().unwrap())
-        .args(["--exact", "crash::writes_until_it_is_killed"])
-        .args(["--ignored", "--nocapture", "--test-threads=1"])
-        .env(DATABASE, path)
-        .env(ROUND, round.to_string())
-        .stdout(Stdio::piped())
-        .spawn()
-        .unwrap();
-    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
-    let mut words = Vec::new();
-    let acknowledged = |line: &str| line.split_once("acknowledged ").map(|(_, w)| w.to_owned());
-    while words.len() < count {
-        words.extend(acknowledged(&lines.next().unwrap().unwrap()));
+/// Starts the writers, kills each at a moment of its own, and gives what they told. Those that live
+/// longer write on beside the dead.
+fn crash(path: &Path, round: usize, chance: &mut Chance) -> Vec<String> {
+    let names = (0..WRITERS).map(|writer| format!("{round} {writer}"));
+    let mut writers = start_together("crash::writes_until_it_is_killed", path, names);
+    let mut told = Vec::new();
+    let mut moments: Vec<u64> = (0..WRITERS).map(|_| 2 + chance.below(199)).collect();
+    moments.sort_unstable();
+    let mut now = 0;
+    while !writers.is_empty() {
+        let moment = moments.remove(0);
+        std::thread::sleep(Duration::from_millis(moment - now));
+        now = moment;
+        let mut victim = writers.swap_remove(chance.below(writers.len() as u64) as usize);
+        victim.kill();
+        told.extend(victim.rest());
     }
-    child.kill().unwrap();
-    child.wait().unwrap();
-    // What it still managed to print was acknowledged too; a torn last line was not.
-    let mut rest = lines.map_while(Result::ok).collect::<Vec<_>>();
-    if rest
-        .last()
-        .is_some_and(|last| last.matches(' ').count() < 3)
-    {
-        rest.pop();
+    told
+}
+
+/// One file and the crashes it lives through.
+struct Survivor {
+    acknowledged: usize,
+    unacknowledged: usize,
+}
+
+impl Survivor {
+    /// What must hold after a crash.
+    async fn check(&mut self, path: &Path, told: &[String]) {
+        let verdict: String = Connection::open(path)
+            .unwrap()
+            .query_row("PRAGMA integrity_check", [], |row| row.get(0))
+            .unwrap();
+        assert_eq!(verdict, "ok");
+        let chat = chat(path);
+        // No gap (`path` checks depths), no duplicate, no half of a pair.
+        let path = chat.path(on("main")).await;
+        let ids: BTreeSet<_> = path.iter().map(|node| node.id).collect();
+        assert_eq!((ids.len(), path.len() % 2), (path.len(), 0));
+        for line in told {
+            let (first, word) = line.split_once(' ').unwrap();
+            let first: usize = first.parse().unwrap();
+            let pair = path
+                .get(first - 1..=first)
+                .map(|pair| (pair[0].id, pair[1].id));
+            let wanted = (node(word), node(&format!("{word}!")));
+            assert_eq!(
+                pair,
+                Some(wanted),
+                "{word:?} was acknowledged at depth {first}"
+            );
+        }
+        // At most what each writer was about is there without having been acknowledged.
+        self.acknowledged += told.len();
+        let extra = path.len() / 2 - self.acknowledged;
+        assert!(extra - self.unacknowledged <= WRITERS, "{extra} pairs");
+        self.unacknowledged = extra;
+        // Repeating what was acknowledged changes nothing.
+        if let Some((_, word)) = told.last().and_then(|line| line.split_once(' ')) {
+            let again = chat.say("main", &[word, &format!("{word}!")]).await;
+            assert!(again.replayed, "{word:?}");
+        }
+        assert_eq!(chat.branch("main").await.nodes, path.len() as u64);
     }
-    words.extend(rest.iter().filter_map(|line| acknowledged(line)));
-    words
 }
 
 #[test]
 fn killed_writers_lose_nothing() {
-    let rounds = if std::env::var_os("CONTEXTURE_SOAK").is_some() {
-        500
-    } else {
-        6
-    };
-    let directory = tempfile::tempdir().unwrap();
-    let path = directory.path().join("crash.db");
+    let soak = std::env::var_os("CONTEXTURE_SOAK").is_some();
+    let rounds = if soak { 500 } else { 12 };
     let runtime = tokio::runtime::Runtime::new().unwrap();
-    runtime.block_on(async {
-        let store = SqliteStore::open(&path).unwrap();
-        Chat::start(Arc::new(store)).await;
-    });
-    let mut acknowledged = Vec::new();
-    for round in 0..rounds {
-        acknowledged.extend(kill_after(&path, round, 3 + 7 * (round % 11)));
-    }
-    runtime.block_on(async {
-        let chat = chat(Arc::new(SqliteStore::open(&path).unwrap()));
-        let path = chat.path(on("main")).await;
-        // No gap, no duplicate (`path` checks depths), no half of a pair.
-        assert_eq!(path.len() % 2, 0);
-        let ids: std::collections::BTreeSet<_> = path.iter().map(|node| node.id).collect();
-        assert_eq!(ids.len(), path.len());
-        for word in &acknowledged {
-            assert!(ids.contains(&node(word)), "{word:?} was acknowledged");
-            assert!(
-                ids.contains(&node(&format!("{word}!"))),
-                "{word:?} is half there"
-            );
+    let mut chance = Chance::of(20_261_121);
+    let (mut acknowledged, mut unacknowledged) = (0, 0);
+    for first in (0..rounds).step_by(CRASHES) {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("crash.db");
+        runtime.block_on(async {
+            Chat::start(Arc::new(SqliteStore::open(&path).unwrap())).await;
+        });
+        let mut file = Survivor {
+            acknowledged: 0,
+            unacknowledged: 0,
+        };
+        for round in first..rounds.min(first + CRASHES) {
+            let told = crash(&path, round, &mut chance);
+            runtime.block_on(file.check(&path, &told));
         }
-        // Per kill at most what was in flight is there unacknowledged.
-        let extra = path.len() / 2 - acknowledged.len();
-        assert!(extra <= 3 * rounds, "{extra} unacknowledged pairs");
-        // Repeating what was acknowledged changes nothing.
-        let word = acknowledged.last().unwrap();
-        assert!(
-            chat.say("main", &[word, &format!("{word}!")])
-                .await
-                .replayed
-        );
-        chat.say("main", &["after"]).await;
-        assert_eq!(chat.branch("main").await.nodes, path.len() as u64 + 1);
-    });
-    let conn = rusqlite::Connection::open(&path).unwrap();
-    let verdict: String = conn
-        .query_row("PRAGMA integrity_check", [], |row| row.get(0))
-        .unwrap();
-    assert_eq!(verdict, "ok");
+        acknowledged += file.acknowledged;
+        unacknowledged += file.unacknowledged;
+    }
+    println!(
+        "{rounds} times {WRITERS} writers were killed: of {acknowledged} acknowledged pairs 0 lost, \
+         {unacknowledged} stored without having been acknowledged"
+    );
+    assert!(
+        acknowledged > rounds,
+        "too little was written between the crashes"
+    );
 }
 
 /// Sixteen writers of one file, as different processes would be: everything arrives once.
@@ -139,7 +143,7 @@ async fn several_stores_share_a_file() {
     Chat::start(Arc::new(SqliteStore::open(&path).unwrap())).await;
     let tasks: Vec<_> = (0..16)
         .map(|writer| {
-            let chat = chat(Arc::new(SqliteStore::open(&path).unwrap()));
+            let chat = chat(&path);
             tokio::spawn(async move {
                 for n in 0..8 {
                     chat.say("main", &[&format!("{writer} {n}")]).await;
@@ -150,7 +154,7 @@ async fn several_stores_share_a_file() {
     for task in tasks {
         task.await.unwrap();
     }
-    let chat = chat(Arc::new(SqliteStore::open(&path).unwrap()));
+    let chat = chat(&path);
     let path = chat.path(on("main")).await;
     let ids: std::collections::BTreeSet<_> = path.iter().map(|node| node.id).collect();
     assert_eq!((path.len(), ids.len()), (128, 128));

@@ -2,43 +2,32 @@
 //! nobody is turned away.
 
 use std::collections::BTreeMap;
-use std::io::{BufRead, BufReader, Read, Write};
-use std::path::Path;
-use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use contexture_ir::NodeId;
 use contexture_store::{AppendAt, AppendRequest, Error};
 use contexture_store_sqlite::SqliteStore;
 use contexture_store_testkit::Chat;
 use contexture_store_testkit::chat::{NOW, branch, item, node, on};
+use rusqlite::Connection;
 
-const DATABASE: &str = "CONTEXTURE_TEST_DATABASE";
-const SHARE: &str = "CONTEXTURE_TEST_SHARE";
+use crate::children::{chat, start_together, tell, told, wait};
 
-fn chat(path: &Path) -> Chat {
-    Chat {
-        store: Arc::new(SqliteStore::open(path).unwrap()),
-        owner: "ada".parse().unwrap(),
-        id: "chat".parse().unwrap(),
-    }
-}
-
-/// The child: says that it is ready, waits for a word, appends its share and says at what depths.
-/// Even shares go after whatever the head is, odd ones after the head they know.
+/// The child: appends its share and tells at what depths, and at last its longest append and how
+/// often somebody else was faster. Even shares go after whatever the head is, odd ones after the
+/// head they know.
 #[tokio::test]
 #[ignore = "the process that `many_processes_write_one_branch` starts"]
 async fn appends_its_share() {
-    let Some(path) = std::env::var_os(DATABASE) else {
+    let Some((path, share)) = told() else {
         return;
     };
-    let share = std::env::var(SHARE).unwrap();
     let (number, count) = share.split_once('/').unwrap();
     let (number, count): (usize, usize) = (number.parse().unwrap(), count.parse().unwrap());
-    let chat = chat(Path::new(&path));
-    println!("ready");
-    std::io::stdin().read_exact(&mut [0]).unwrap();
-    let mut head = None;
+    let chat = chat(&path);
+    wait();
+    let (mut head, mut longest, mut moved) = (None, Duration::ZERO, 0);
     for n in 0..count {
         let word = format!("{number} {n}");
         let depth = loop {
@@ -50,29 +39,24 @@ async fn appends_its_share() {
                 },
             };
             let request = AppendRequest::new(at, vec![item(&word)], NOW);
-            match chat.append(request).await {
+            let since = Instant::now();
+            let done = chat.append(request).await;
+            longest = longest.max(since.elapsed());
+            match done {
                 Ok(done) => {
                     head = done.head;
                     break done.depth;
                 }
-                Err(Error::HeadMoved { actual, .. }) => head = actual,
+                Err(Error::HeadMoved { actual, .. }) => {
+                    moved += 1;
+                    head = actual;
+                }
                 Err(error) => panic!("{word}: {error}"),
             }
         };
-        println!("acknowledged {word} {depth}");
+        tell(&format!("{depth} {word}"));
     }
-}
-
-fn start(path: &Path, number: usize, count: usize) -> Child {
-    Command::new(std::env::current_exe().unwrap())
-        .args(["--exact", "processes::appends_its_share"])
-        .args(["--ignored", "--nocapture", "--test-threads=1"])
-        .env(DATABASE, path)
-        .env(SHARE, format!("{number}/{count}"))
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .spawn()
-        .unwrap()
+    tell(&format!("longest {} {moved}", longest.as_micros()));
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -81,30 +65,143 @@ async fn many_processes_write_one_branch() {
     let (processes, count) = if soak { (32, 125) } else { (8, 60) };
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("shared.db");
-    let chat = Chat::start(chat(&path).store).await;
-    let mut children: Vec<Child> = (0..processes).map(|n| start(&path, n, count)).collect();
-    let mut outputs = Vec::new();
-    for child in &mut children {
-        let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
-        while !lines.next().unwrap().unwrap().ends_with("ready") {}
-        outputs.push(lines);
-    }
-    for child in &mut children {
-        child.stdin.take().unwrap().write_all(b"g").unwrap();
-    }
+    let chat = Chat::start(Arc::new(SqliteStore::open(&path).unwrap())).await;
+    let shares = (0..processes).map(|number| format!("{number}/{count}"));
+    let children = start_together("processes::appends_its_share", &path, shares);
+    let since = Instant::now();
     let mut acknowledged: BTreeMap<u64, NodeId> = BTreeMap::new();
-    for (mut child, output) in children.into_iter().zip(outputs) {
-        for line in output.map_while(Result::ok) {
-            if let Some((_, told)) = line.split_once("acknowledged ") {
-                let (word, depth) = told.rsplit_once(' ').unwrap();
-                let before = acknowledged.insert(depth.parse().unwrap(), node(word));
+    let (mut longest, mut moved) = (0, 0);
+    for child in children {
+        for line in child.finish() {
+            let (first, rest) = line.split_once(' ').unwrap();
+            if let Ok(depth) = first.parse() {
+                let before = acknowledged.insert(depth, node(rest));
                 assert_eq!(before, None, "two appends at depth {depth}");
+            } else {
+                let (waited, times) = rest.split_once(' ').unwrap();
+                longest = longest.max(waited.parse().unwrap());
+                moved += times.parse::<u64>().unwrap();
             }
         }
-        assert!(child.wait().unwrap().success(), "a process was turned away");
     }
+    let took = since.elapsed();
     let path = chat.path(on("main")).await;
     let stored: Vec<_> = path.iter().map(|node| (node.depth, node.id)).collect();
     assert_eq!(stored.len(), processes * count);
     assert_eq!(stored, Vec::from_iter(acknowledged));
+    println!(
+        "{processes} processes, {count} appends each: {took:.1?}, the longest append {:.0?}, \
+         {moved} times another was faster",
+        Duration::from_micros(longest)
+    );
+}
+
+/// The child: appends until the conversation is gone, then reads it.
+#[tokio::test]
+#[ignore = "the process that `deleting_wins_over_writers` starts"]
+async fn appends_until_it_is_gone() {
+    let Some((path, number)) = told() else {
+        return;
+    };
+    let chat = chat(&path);
+    wait();
+    for n in 0.. {
+        let word = format!("{number} {n}");
+        match chat.tip("main", vec![item(&word)]).await {
+            Ok(_) => tell("stored"),
+            Err(Error::NotFound { .. }) => break,
+            Err(error) => panic!("{word}: {error}"),
+        }
+    }
+    let gone = chat.store.refs(&chat.owner, &chat.id).await.unwrap_err();
+    assert!(matches!(gone, Error::NotFound { .. }), "{gone}");
+}
+
+/// Who appends while another process deletes learns it, and no row is left.
+#[tokio::test(flavor = "multi_thread")]
+async fn deleting_wins_over_writers() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("deleted.db");
+    let chat = Chat::start(Arc::new(SqliteStore::open(&path).unwrap())).await;
+    let other = Chat::start_as(Arc::clone(&chat.store), "ada", "other").await;
+    let numbers = (0..3).map(|number| number.to_string());
+    let mut writers = start_together("processes::appends_until_it_is_gone", &path, numbers);
+    for writer in &mut writers {
+        for _ in 0..5 {
+            assert_eq!(writer.hear().as_deref(), Some("stored"));
+        }
+    }
+    chat.store
+        .delete_conversation(&chat.owner, &chat.id)
+        .await
+        .unwrap();
+    for writer in writers {
+        writer.finish();
+    }
+    other.say("main", &["here"]).await;
+    drop((chat, other));
+    let conn = Connection::open(&path).unwrap();
+    for (sql, wanted) in [
+        ("SELECT count(*) FROM conversations", 1),
+        ("SELECT count(*) FROM deletions", 0),
+        ("SELECT count(*) FROM branches", 1),
+        ("SELECT count(*) FROM segments", 1),
+        ("SELECT count(*) FROM nodes", 1),
+        ("SELECT count(*) FROM events WHERE id >> 32 = 1", 0),
+    ] {
+        let rows: i64 = conn.query_row(sql, [], |row| row.get(0)).unwrap();
+        assert_eq!(rows, wanted, "{sql}");
+    }
+}
+
+/// The child: opens the database as soon as it may, and writes a conversation of its own.
+#[tokio::test]
+#[ignore = "the process that `several_processes_open_a_file_at_once` starts"]
+async fn opens_and_writes() {
+    let Some((path, name)) = told() else {
+        return;
+    };
+    wait();
+    let store = Arc::new(SqliteStore::open(&path).unwrap());
+    let chat = Chat::start_as(store, &name, "own").await;
+    chat.say("main", &["one", "two"]).await;
+}
+
+/// A file that is not there yet, and one of the first format: one process makes or migrates it, the
+/// others wait.
+#[tokio::test(flavor = "multi_thread")]
+async fn several_processes_open_a_file_at_once() {
+    let dump = include_str!("../fixtures/format-1/dump.sql");
+    let soak = std::env::var_os("CONTEXTURE_SOAK").is_some();
+    let directory = tempfile::tempdir().unwrap();
+    for round in 0..if soak { 50 } else { 2 } {
+        for old in [None, Some(dump)] {
+            let name = format!("{round}-{}.db", old.map_or("new", |_| "old"));
+            let path = directory.path().join(name);
+            if let Some(dump) = old {
+                Connection::open(&path)
+                    .unwrap()
+                    .execute_batch(dump)
+                    .unwrap();
+            }
+            let names = (0..3).map(|number| format!("owner-{number}"));
+            for child in start_together("processes::opens_and_writes", &path, names) {
+                child.finish();
+            }
+            let store = Arc::new(SqliteStore::open(&path).unwrap());
+            for number in 0..3 {
+                let chat = Chat {
+                    store: Arc::<SqliteStore>::clone(&store),
+                    owner: format!("owner-{number}").parse().unwrap(),
+                    id: "own".parse().unwrap(),
+                };
+                chat.expect("main", &["one", "two"]).await;
+            }
+            if old.is_some() {
+                let chat = chat(&path);
+                let wanted = ["one", "two", "three again", "six"];
+                chat.expect("main-v2", &wanted).await;
+            }
+        }
+    }
 }
