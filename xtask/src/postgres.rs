@@ -166,7 +166,7 @@ fn initialise(programs: &Path, directory: &Path, data: &Path, password: &str) ->
     initdb
         .args([
             "--username=postgres",
-            "--auth=scram-sha-256",
+            "--auth=password",
             "--encoding=UTF8",
             "--locale=C",
             "--no-sync",

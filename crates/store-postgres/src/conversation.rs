@@ -215,7 +215,7 @@ async fn rows(
             " FROM contexture.listings l \
              JOIN contexture.conversations c ON c.conversation = l.conversation ",
             joined!(),
-            " WHERE {}"
+            " WHERE l.owner = $1{}"
         ),
         condition.sql
     );

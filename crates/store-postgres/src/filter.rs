@@ -17,11 +17,11 @@ pub(crate) struct Condition {
 }
 
 impl Condition {
-    /// What a list asks for, of rows of `listings l`; all but the title's text and the place where
-    /// the page begins.
+    /// What a list asks for besides its owner, of rows of `listings l`; all but the title's text and
+    /// the place where the page begins. Begins with `AND` or is empty; `$1` is the owner.
     pub(crate) fn of(owner: &Owner, list: &ListConversations) -> Self {
         let mut all = Self {
-            sql: "l.owner = $1".to_owned(),
+            sql: String::new(),
             bound: params![owner.as_str()],
         };
         if let Some(resource) = &list.resource {

@@ -43,8 +43,8 @@ async fn empty(client: &tokio_postgres::Client) {
         .unwrap();
     let tables: Vec<String> = tables
         .iter()
-        .map(|row| format!("contexture.{}", row.get::<_, &str>(0)))
+        // Quicker than `TRUNCATE` where there is little to remove.
+        .map(|row| format!("DELETE FROM contexture.{};", row.get::<_, &str>(0)))
         .collect();
-    let sql = format!("TRUNCATE {}", tables.join(", "));
-    client.batch_execute(&sql).await.unwrap();
+    client.batch_execute(&tables.concat()).await.unwrap();
 }

@@ -7,4 +7,8 @@
 )]
 
 mod conformance;
+mod faults;
+mod opening;
+mod proxy;
 mod server;
+mod statements;

@@ -36,6 +36,11 @@ pub(crate) struct Database {
 impl Database {
     /// An empty database.
     pub(crate) async fn empty() -> Self {
+        Self::encoded("UTF8").await
+    }
+
+    /// An empty database whose text columns have this encoding.
+    pub(crate) async fn encoded(encoding: &str) -> Self {
         static COUNT: AtomicUsize = AtomicUsize::new(0);
         let number = COUNT.fetch_add(1, Ordering::Relaxed);
         let name = format!("contexture_{}_{number}", std::process::id());
@@ -44,7 +49,7 @@ impl Database {
         connect(&server)
             .await
             .batch_execute(&format!(
-                "CREATE DATABASE {name} TEMPLATE template0 ENCODING 'UTF8'"
+                "CREATE DATABASE {name} TEMPLATE template0 ENCODING '{encoding}'"
             ))
             .await
             .unwrap();

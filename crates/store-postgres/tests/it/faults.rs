@@ -1,0 +1,236 @@
+//! Connections that break, servers that kill, writers that wait.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use contexture_store::{AppendRequest, Error, RefChange, RefChanged, Store};
+use contexture_store_postgres::{PostgresOptions, PostgresStore};
+use contexture_store_testkit::Chat;
+use contexture_store_testkit::chat::{NOW, branch, item};
+use tokio_postgres::Client;
+
+use crate::proxy::{Cut, Proxy};
+use crate::server::Database;
+
+/// A conversation with one message, reached through a proxy.
+async fn through_a_proxy(database: &Database) -> (Proxy, Chat) {
+    let proxy = Proxy::start(&database.address).await;
+    let options = PostgresOptions {
+        connections: 1,
+        ..PostgresOptions::default()
+    };
+    let address = proxy.through(&database.address);
+    let store = PostgresStore::open_with(&address, options).await.unwrap();
+    let chat = Chat::start(Arc::new(store)).await;
+    chat.say("main", &["a"]).await;
+    (proxy, chat)
+}
+
+#[tokio::test]
+async fn an_append_whose_commit_is_not_answered_is_found_again() {
+    let database = Database::migrated().await;
+    let (proxy, chat) = through_a_proxy(&database).await;
+    proxy.cut(Cut::AfterCommit);
+    let appended = chat.tip("main", vec![item("b"), item("c")]).await.unwrap();
+    assert!(proxy.is_done() && appended.replayed);
+    assert_eq!((appended.first, appended.depth), (2, 3));
+    chat.expect("main", &["a", "b", "c"]).await;
+    database.drop().await;
+}
+
+#[tokio::test]
+async fn an_append_whose_commit_is_lost_is_made_again() {
+    let database = Database::migrated().await;
+    let (proxy, chat) = through_a_proxy(&database).await;
+    for (n, words) in [
+        "COMMIT\0",
+        "INSERT INTO contexture.nodes",
+        "UPDATE contexture.conv",
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        proxy.cut(Cut::Before(words));
+        let appended = chat.tip("main", vec![item(words)]).await.unwrap();
+        assert!(proxy.is_done() && !appended.replayed, "{words}");
+        assert_eq!(appended.depth, 2 + n as u64);
+    }
+    database.drop().await;
+}
+
+#[tokio::test]
+async fn what_cannot_be_repeated_says_that_its_outcome_is_unknown() {
+    let database = Database::migrated().await;
+    let (proxy, chat) = through_a_proxy(&database).await;
+    let claim = || chat.change(RefChange::Claim(branch("main")));
+    proxy.cut(Cut::AfterCommit);
+    assert!(matches!(
+        claim().await.unwrap_err(),
+        Error::OutcomeUnknown { .. }
+    ));
+    // Before the commit was sent nothing is unknown.
+    proxy.cut(Cut::Before("UPDATE contexture.conv"));
+    let RefChanged::Branch(claimed) = claim().await.unwrap() else {
+        panic!("not a branch")
+    };
+    assert!(proxy.is_done());
+    assert_eq!(claimed.fence.0, 2, "the first claim was made");
+    database.drop().await;
+}
+
+#[tokio::test]
+async fn reads_are_made_again() {
+    let database = Database::migrated().await;
+    let (proxy, chat) = through_a_proxy(&database).await;
+    proxy.cut(Cut::Before("FROM contexture.nodes"));
+    proxy.cut(Cut::Before("FROM contexture.branches"));
+    chat.expect("main", &["a"]).await;
+    assert!(proxy.is_done());
+    database.drop().await;
+}
+
+/// Ends the store's sessions as a server that is restarted does.
+async fn terminate(client: &Client, which: &str) -> u64 {
+    let sql = format!(
+        "SELECT pg_terminate_backend(pid) FROM pg_stat_activity \
+         WHERE datname = current_database() AND application_name = 'contexture' AND {which}"
+    );
+    client.execute(&sql, &[]).await.unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn sessions_that_ended_between_calls_are_replaced() {
+    let database = Database::migrated().await;
+    let client = database.client().await;
+    let chat = Chat::start(database.store().await).await;
+    let mut words = Vec::new();
+    for n in 0..5 {
+        let say = |word: String| {
+            let chat = chat.clone();
+            async move { chat.tip("main", vec![item(&word)]).await.unwrap() }
+        };
+        // Several connections, so that more than one has ended.
+        let (x, y) = (format!("{n} x"), format!("{n} y"));
+        tokio::join!(say(x.clone()), say(y.clone()));
+        words.extend([x, y]);
+        assert!(terminate(&client, "true").await > 0);
+        let path = chat.path(contexture_store_testkit::chat::on("main")).await;
+        assert_eq!(path.len(), words.len());
+        terminate(&client, "true").await;
+    }
+    database.drop().await;
+}
+
+/// Holds the lock of every conversation until it is told to let go.
+async fn hold(client: &Client) {
+    let hold = "BEGIN; SELECT * FROM contexture.conversations FOR UPDATE";
+    client.batch_execute(hold).await.unwrap();
+}
+
+/// Waits until one of the store's sessions waits for that lock.
+async fn until_one_waits(client: &Client) {
+    let waiting = "SELECT FROM pg_stat_activity WHERE datname = current_database() \
+         AND application_name = 'contexture' AND wait_event_type = 'Lock'";
+    while client.query(waiting, &[]).await.unwrap().is_empty() {
+        tokio::task::yield_now().await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_session_killed_within_a_transaction_leaves_nothing_and_is_replaced() {
+    let database = Database::migrated().await;
+    let chat = Chat::start(database.store().await).await;
+    let (holder, client) = (database.client().await, database.client().await);
+    hold(&holder).await;
+    let append = tokio::spawn({
+        let chat = chat.clone();
+        async move { chat.tip("main", vec![item("a")]).await }
+    });
+    until_one_waits(&client).await;
+    assert_eq!(terminate(&client, "wait_event_type = 'Lock'").await, 1);
+    until_one_waits(&client).await;
+    holder.batch_execute("ROLLBACK").await.unwrap();
+    let appended = append.await.unwrap().unwrap();
+    assert!(!appended.replayed);
+    chat.expect("main", &["a"]).await;
+    database.drop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn who_waits_too_long_is_told_so() {
+    let database = Database::migrated().await;
+    let options = PostgresOptions {
+        connections: 1,
+        wait: Duration::ZERO,
+        lock_timeout: Duration::from_millis(1),
+        ..PostgresOptions::default()
+    };
+    let chat = Chat::start(database.store_with(options.clone()).await).await;
+    let patient = PostgresOptions {
+        lock_timeout: Duration::from_secs(600),
+        ..options
+    };
+    let patient = Chat {
+        store: database.store_with(patient).await,
+        ..chat.clone()
+    };
+    let (holder, client) = (database.client().await, database.client().await);
+    hold(&holder).await;
+    let busy = |error: Error, why: &str| {
+        assert!(error.is_retryable());
+        assert!(error.to_string().contains(why), "{error}");
+    };
+    busy(
+        chat.tip("main", vec![item("a")]).await.unwrap_err(),
+        "another write to the same conversation",
+    );
+    // The only connection is in use.
+    let append = tokio::spawn({
+        let chat = patient.clone();
+        async move { chat.tip("main", vec![item("a")]).await }
+    });
+    until_one_waits(&client).await;
+    let read = patient.store.refs(&patient.owner, &patient.id).await;
+    busy(read.unwrap_err(), "all connections are in use");
+    holder.batch_execute("ROLLBACK").await.unwrap();
+    append.await.unwrap().unwrap();
+    chat.expect("main", &["a"]).await;
+    database.drop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn many_writers_of_one_branch_lose_nothing() {
+    const WRITERS: usize = 32;
+    const EACH: usize = 10;
+    let database = Database::migrated().await;
+    let chat = Chat::start(database.store().await).await;
+    let writers: Vec<_> = (0..WRITERS)
+        .map(|writer| {
+            let (address, chat) = (database.address.clone(), chat.clone());
+            tokio::spawn(async move {
+                // As a process of its own would: with connections of its own.
+                let options = PostgresOptions {
+                    connections: 1,
+                    lock_timeout: Duration::from_secs(600),
+                    ..PostgresOptions::default()
+                };
+                let store = PostgresStore::open_with(&address, options).await.unwrap();
+                for n in 0..EACH {
+                    let word = format!("{writer} {n}");
+                    let at = Chat::at_tip("main");
+                    let request = AppendRequest::new(at, vec![item(&word)], NOW);
+                    let appended = store.append(&chat.owner, &chat.id, request).await;
+                    assert!(!appended.unwrap().replayed);
+                }
+            })
+        })
+        .collect();
+    for writer in writers {
+        writer.await.unwrap();
+    }
+    let path = chat.path(contexture_store_testkit::chat::on("main")).await;
+    assert_eq!(path.len(), WRITERS * EACH);
+    let ids: std::collections::BTreeSet<_> = path.iter().map(|node| node.id).collect();
+    assert_eq!(ids.len(), WRITERS * EACH);
+    database.drop().await;
+}
