@@ -50,11 +50,12 @@
 //! | an error names the owner | `owners::nobody_learns_of_a_strangers_conversation` |
 //! | of two concurrent rewinds one fails; two branches are active, or none | `concurrency::rewinds_all_get_names`, `branching::the_active_branch_stays` |
 //! | a cycle of parents never ends | `abuse::references_out_of_the_conversation`: parents are not given, so there is no cycle to give |
-//! | search strings are errors, or another language | `searching` where a store has search |
+//! | search strings are errors, or another language | `searching::any_text_is_a_query` |
 //! | names derive from `main` whatever branch is active | `branching::automatic_names_follow_the_formula` |
 //! | a large conversation cannot be deleted | `concurrency::ten_thousand_appends_of_a_thousand_tasks`, SQLite: `removal` |
 //! | a transaction that begins by reading fails at once when another commits | `concurrency::a_deletion_among_writers_and_readers`, SQLite: `processes` |
 //! | long paths lose their oldest messages | `concurrency::ten_thousand_appends_of_a_thousand_tasks`, `reading::parts_and_pages` |
+//! | an outdated writer's chunks mix with the new ones, and an old place skips them | `streaming::opening_again_fences_the_writer_before`, `streaming::a_cursor_belongs_to_its_epoch`, `streaming::an_end_is_an_end` |
 //! | NUL, lone surrogates, long words are refused, and half a batch is stored | `bytes::hostile_text_changes_nothing`, `appending::outputs_answer_calls_on_their_path` |
 //! | JSON comes back in another order | `bytes::are_kept_as_they_are`, `conversations::metadata_values_are_kept_as_written` |
 //! | writes and deletions grow slower with what is stored, rewinds with the path | SQLite: `plans`, `benches/store.rs`; `abuse::nested_rewinds` |
