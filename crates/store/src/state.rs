@@ -149,7 +149,7 @@ pub enum StateValues {
 pub struct State {
     /// The entries.
     pub root: StateRoot,
-    /// Their values, by hash; empty if not asked for.
+    /// Their values, by hash; empty if not asked for. A value that was redacted is missing.
     pub values: BTreeMap<ContentHash, Arc<[u8]>>,
 }
 

@@ -53,6 +53,12 @@ use crate::stream::Streams;
 /// after the other on one path: success with `replayed`, and nothing changes, wherever the branch
 /// has moved since. Anything else with a known id is [`Error::IdConflict`].
 ///
+/// **Repeatable.** After [`Error::OutcomeUnknown`] the same call tells what happened: an append is
+/// `replayed`; an update and a value that named the version they replace find
+/// [`Error::VersionConflict`]; a conversation or branch that was made is [`Error::AlreadyExists`],
+/// what was deleted or renamed is [`Error::NotFound`]; a redaction, a step of erasing, a blob find
+/// nothing left to do. Only a claim is made twice, which harms nobody.
+///
 /// **Cheap.** No write reads a path. An append, a new branch, a count, a list entry cost the same
 /// at any depth; reading costs what is read.
 ///
@@ -119,7 +125,8 @@ pub trait Store: KeyValues + fmt::Debug {
         request: ReadRequest,
     ) -> Result<Page, Error>;
 
-    /// Nodes wherever they stand; [`Error::NotFound`] rather than an empty list.
+    /// Nodes wherever they stand; [`Error::NotFound`] rather than an empty list, unless the query
+    /// says that there may be none.
     async fn nodes(
         &self,
         owner: &Owner,
@@ -171,6 +178,11 @@ pub trait Store: KeyValues + fmt::Debug {
     ///
     /// The list is taken as it is; [`redaction`](crate::redaction) finds what belongs together. An
     /// unknown node is [`Error::NotFound`] and nothing is changed; what is redacted already stays.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::OutcomeUnknown`] also if readers see nothing any more but a file may still hold old
+    /// bytes: repeat the call until it succeeds.
     async fn redact(
         &self,
         owner: &Owner,
