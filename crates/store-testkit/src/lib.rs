@@ -72,6 +72,7 @@ pub mod chat;
 mod faulty;
 mod method;
 pub mod model;
+mod repeat;
 mod run;
 
 pub use behaviour::{Behaviour, Level, Running};

@@ -3,40 +3,22 @@
 //! How each write is repeated is part of the contract: appends by their ids, updates and values by
 //! the version they expect, names by finding them taken or gone.
 
-use std::future::Future;
 use std::sync::Arc;
 
 use contexture_ir::{CheckpointName, NodeId, Owner};
 use contexture_store::{
-    Activation, AppendAt, AppendRequest, BranchLabel, ConversationUpdate, EraseScope, Error,
-    EventKind, Expected, KeyScope, ListEntries, NewConversation, OnMoved, PutEntry, RedactRequest,
-    RefChange, StateKey, StatePatch, Store, TitleChange, erase_all,
+    Activation, AppendAt, AppendRequest, BranchLabel, ConversationUpdate, EraseScope, EventKind,
+    Expected, KeyScope, ListEntries, NewConversation, OnMoved, PutEntry, RedactRequest, RefChange,
+    StateKey, StatePatch, Store, TitleChange, erase_all,
 };
 
 use super::streaming::Streaming;
 use crate::chat::{Chat, NOW, branch, item, new_branch, node, on};
 use crate::faulty::{Chances, Fault, Faulty};
 use crate::method::Method;
+use crate::repeat::until_done;
 
 type Tested = Arc<dyn Store>;
-
-/// Repeats a call while it may be repeated; gives what it gave. `done`: what says, after an unknown
-/// outcome, that the call had taken effect.
-pub(super) async fn until_done<T, F: Future<Output = Result<T, Error>>>(
-    done: &[&str],
-    call: impl Fn() -> F,
-) -> Option<T> {
-    let mut unknown = false;
-    for _ in 0..40 {
-        match call().await {
-            Ok(done) => return Some(done),
-            Err(error) if error.is_retryable() => unknown |= error.kind() == "outcome_unknown",
-            Err(error) if unknown && done.contains(&error.kind()) => return None,
-            Err(error) => panic!("{error}"),
-        }
-    }
-    panic!("repeating it does not help");
-}
 
 async fn put(chat: &Chat, key: &str, value: Option<&str>, expect: Expected) {
     let put = PutEntry {

@@ -56,13 +56,7 @@ async fn calls(method: Method, chat: &Chat) -> Vec<Option<Error>> {
             }
         }
         Method::Nodes => {
-            for query in [
-                NodeQuery::Id(node("a")),
-                NodeQuery::Prefix(node("a").to_string()),
-                NodeQuery::Message(MessageId::new(node("a").to_string()).unwrap()),
-                NodeQuery::CopiesOf(node("a")),
-                NodeQuery::Kind(NodeKind::User),
-            ] {
+            for query in queries() {
                 refused!(store.nodes(owner, id, query));
             }
         }
@@ -155,6 +149,17 @@ pub(super) async fn everything_is_not_found(chat: &Chat) {
             );
         }
     }
+}
+
+/// One query of each kind.
+fn queries() -> [NodeQuery; 5] {
+    [
+        NodeQuery::Id(node("a")),
+        NodeQuery::Prefix(node("a").to_string()),
+        NodeQuery::Message(MessageId::new(node("a").to_string()).unwrap()),
+        NodeQuery::CopiesOf(node("a")),
+        NodeQuery::Kind(NodeKind::User),
+    ]
 }
 
 /// Ends of paths, there and not there.

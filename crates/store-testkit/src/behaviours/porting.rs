@@ -117,6 +117,13 @@ async fn rich(store: Tested) -> Chat {
         };
         chat.tip(&name, vec![item(words[0]), copy]).await.unwrap();
     }
+    names(&chat).await;
+    beside(&chat).await;
+    chat
+}
+
+/// Branches and checkpoints of all kinds.
+async fn names(chat: &Chat) {
     // A second beginning, a branch that is empty, and one whose name is gone but whose node was
     // copied before.
     let beginning = new_branch(None, BranchLabel::Named(branch("again")), Activation::Keep);
@@ -149,8 +156,6 @@ async fn rich(store: Tested) -> Chat {
         };
         chat.change(set).await.unwrap();
     }
-    beside(&chat).await;
-    chat
 }
 
 /// What does not hang off the tree, and what was redacted.

@@ -9,9 +9,9 @@ use contexture_store::{
     StreamRecord, Streams, Thing,
 };
 
-use super::faults::until_done;
 use crate::chat::{Chat, NOW, item, node};
 use crate::method::Method;
+use crate::repeat::until_done;
 
 type Tested = Arc<dyn Store>;
 
