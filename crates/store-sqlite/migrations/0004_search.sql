@@ -6,6 +6,9 @@
 CREATE VIRTUAL TABLE search USING fts5 (
     terms, content='', contentless_delete=1, detail=none, tokenize="ascii tokenchars '+#'"
 );
+-- Removed terms are merged away by ourselves, once: with FTS5's own rule, segments are merged at
+-- every tenth of them that is removed, and each row that a trigger removes may be one.
+INSERT INTO search (search, rank) VALUES ('deletemerge', 0);
 
 -- The state of the index, one row.
 CREATE TABLE search_state (
