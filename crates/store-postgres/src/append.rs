@@ -17,6 +17,7 @@ use crate::fault::Fault;
 use crate::node_row::{self, Known, Slots};
 use crate::path::{Position, Tip, contains, insert_segment};
 use crate::state::{self, Loaded};
+use crate::stream;
 use crate::tx::Tx;
 
 /// Where the items go.
@@ -70,6 +71,9 @@ pub(crate) async fn append(
             sibling,
         ),
     };
+    if let Some(claim) = request.ends_stream {
+        stream::end(tx, &conv, claim, request.at_ms).await?;
+    }
     let row = write_items(tx, &mut conv, request, row, root_no, &counters)?;
     conv.save(tx);
     Ok(Appended {

@@ -39,7 +39,7 @@ macro_rules! some_of {
 }
 
 /// Removes some rows of a conversation, table by table.
-const TABLES: [(&str, i64); 9] = [
+const TABLES: [(&str, i64); 11] = [
     (some_of!("nodes", "segment, depth"), STEP_ROWS),
     (some_of!("segments", "segment"), STEP_ROWS),
     (some_of!("branches", "branch"), STEP_ROWS),
@@ -49,6 +49,8 @@ const TABLES: [(&str, i64); 9] = [
     (some_of!("blobs", "blob_id"), STEP_LARGE),
     (some_of!("events", "event"), STEP_ROWS),
     (some_of!("attributes", "key"), STEP_ROWS),
+    (some_of!("streams", "stream"), STEP_ROWS),
+    (some_of!("stream_chunks", "epoch, seq"), STEP_ROWS),
 ];
 
 /// A conversation whose rows are being removed.

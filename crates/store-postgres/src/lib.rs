@@ -30,7 +30,8 @@
 //! what an acknowledged write survives is what its `synchronous_commit` says: leave it on.
 //!
 //! What is not here: the contract's decisions (`contexture_store::rules`), partitions and shards
-//! (the schema allows them, their set-up is the operator's), notifications (poll the events).
+//! (the schema allows them, their set-up is the operator's), notifications (readers in other processes
+//! look again from time to time).
 
 mod address;
 mod append;
@@ -54,6 +55,8 @@ mod redact;
 mod row;
 mod state;
 mod store;
+mod stream;
+mod streams;
 mod tls;
 mod tx;
 

@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use bytes::BytesMut;
-use contexture_ir::{ContentHash, NodeId, ResponseId, RunId};
+use contexture_ir::{ContentHash, NodeId, ResponseId, RunId, StreamId};
 use contexture_store::BlobId;
 use tokio_postgres::types::{IsNull, ToSql, Type, to_sql_checked};
 
@@ -97,6 +97,7 @@ macro_rules! plain {
 }
 
 plain! {
+    bool: BOOL, BOOL_ARRAY;
     i16: INT2, INT2_ARRAY;
     i32: INT4, INT4_ARRAY;
     i64: INT8, INT8_ARRAY;
@@ -127,6 +128,7 @@ bytea! {
     ContentHash: hash => Bytea::Id(*hash.as_bytes());
     RunId: id => Bytea::Id(*id.as_bytes());
     ResponseId: id => Bytea::Id(*id.as_bytes());
+    StreamId: id => Bytea::Id(*id.as_bytes());
     BlobId: id => Bytea::Id(*id.as_bytes());
     Arc<str>: text => Bytea::Text(text);
     Arc<[u8]>: bytes => Bytea::Shared(bytes);

@@ -15,6 +15,7 @@ use crate::event;
 use crate::fault::Fault;
 use crate::param::{Bytea, params};
 use crate::row::{bytes, get};
+use crate::stream;
 use crate::tx::Tx;
 
 /// Replaces nodes by tombstones, removes state values and blobs; `request` is within the limits.
@@ -56,6 +57,7 @@ pub(crate) async fn redact(
         "DELETE FROM contexture.blobs WHERE conversation = $1 AND blob_id = ANY ($2)",
         params![key, request.blobs.clone()],
     );
+    stream::remove_ended(tx, &conv).await?;
     let count = done.values + done.blobs;
     if count > 0 {
         let kind = EventKind::BytesRedacted { count };

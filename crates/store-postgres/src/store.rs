@@ -10,7 +10,7 @@ use contexture_store::{
     ConversationUpdate, Entry, EntryPage, EraseScope, Erased, Error, Event, KeyScope, KeyValues,
     Limits, ListConversations, ListEntries, NewConversation, Node, NodeQuery, Page, PutEntry,
     ReadRequest, RedactRequest, Redacted, RefChange, RefChanged, Refs, State, StateRequest, Store,
-    rules,
+    StreamSignals, Streams, WakeScope, rules,
 };
 
 use crate::address::Address;
@@ -33,8 +33,9 @@ use crate::redact;
 /// Needs a tokio runtime with I/O and time.
 #[derive(Debug)]
 pub struct PostgresStore {
-    server: Server,
-    limits: Limits,
+    pub(crate) server: Server,
+    pub(crate) limits: Limits,
+    pub(crate) signals: StreamSignals,
 }
 
 impl PostgresStore {
@@ -72,6 +73,7 @@ impl PostgresStore {
         Ok(Self {
             server,
             limits: options.limits,
+            signals: StreamSignals::default(),
         })
     }
 
@@ -184,10 +186,12 @@ impl Store for PostgresStore {
     }
 
     async fn delete_conversation(&self, owner: &Owner, id: &ConversationId) -> Result<(), Error> {
+        let wake = self.wake_conversation(owner, id);
         let gone = self
             .server
             .run(Access::Write, |tx| Box::pin(deletion::mark(tx, owner, id)))
             .await?;
+        drop(wake);
         self.remove(&gone).await
     }
 
@@ -198,6 +202,8 @@ impl Store for PostgresStore {
         request: AppendRequest,
     ) -> Result<Appended, Error> {
         rules::check_append(&request, &self.limits)?;
+        let ends = request.ends_stream;
+        let _wake = ends.map(|claim| self.wake_stream(owner, id, claim.stream));
         // Without items nothing would tell a repetition.
         let access = match request.items.is_empty() {
             true => Access::Write,
@@ -303,6 +309,7 @@ impl Store for PostgresStore {
         request: RedactRequest,
     ) -> Result<Redacted, Error> {
         rules::check_redact(&request, &self.limits)?;
+        let _wake = self.wake_conversation(owner, id);
         self.server
             .run(Access::Write, |tx| {
                 Box::pin(redact::redact(tx, owner, id, &request))
@@ -311,6 +318,7 @@ impl Store for PostgresStore {
     }
 
     async fn erase(&self, owner: &Owner, scope: &EraseScope) -> Result<Erased, Error> {
+        let _wake = self.signals.wake(WakeScope::Owner(owner.clone()));
         self.server
             .run(Access::Write, |tx| {
                 Box::pin(deletion::erase(tx, owner, scope))
@@ -330,6 +338,10 @@ impl Store for PostgresStore {
                 Box::pin(event::since(tx, owner, id, after, limit))
             })
             .await
+    }
+
+    fn streams(&self) -> Option<&dyn Streams> {
+        Some(self)
     }
 }
 
