@@ -21,5 +21,6 @@ mod processes;
 mod queue;
 mod refused;
 mod removal;
+mod schema;
 mod searching;
 mod strace;
