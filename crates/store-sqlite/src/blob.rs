@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use contexture_store::{BlobId, Error, Thing};
-use rusqlite::{Connection, params};
+use rusqlite::{Connection, OptionalExtension, params};
 
 use crate::codec;
 use crate::conv::Conv;
@@ -12,10 +12,18 @@ use crate::fault::Fault;
 /// Stores bytes, once.
 pub(crate) fn put(conn: &Connection, conv: &Conv, bytes: &[u8]) -> Result<BlobId, Fault> {
     let id = BlobId::of(&conv.owner, bytes);
-    let known = conn
-        .prepare_cached("SELECT 1 FROM blobs WHERE conversation_no = ? AND blob_id = ?")?
-        .exists(params![conv.no, id.as_bytes()])?;
-    if !known {
+    let known: Option<Option<i64>> = conn
+        .prepare_cached("SELECT unnamed_ms FROM blobs WHERE conversation_no = ? AND blob_id = ?")?
+        .query_row(params![conv.no, id.as_bytes()], |row| row.get(0))
+        .optional()?;
+    if let Some(Some(_)) = known {
+        // Who stores it again is about to name it.
+        conn.prepare_cached(
+            "UPDATE blobs SET unnamed_ms = NULL WHERE conversation_no = ? AND blob_id = ?",
+        )?
+        .execute(params![conv.no, id.as_bytes()])?;
+    }
+    if known.is_none() {
         let (codec, stored) = codec::pack(bytes);
         conn.prepare_cached(
             "INSERT INTO blobs (conversation_no, blob_id, codec, size, bytes) \

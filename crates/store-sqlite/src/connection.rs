@@ -38,6 +38,14 @@ pub(crate) fn connect(path: &Path, options: &SqliteOptions) -> Result<Connection
             source: None,
         });
     }
+    // This too is said before the first page: that unused ones can be given back later.
+    let pages: u32 = conn
+        .query_row("PRAGMA page_count", [], |row| row.get(0))
+        .map_err(sql)?;
+    if pages == 0 {
+        conn.pragma_update(None, "auto_vacuum", "incremental")
+            .map_err(sql)?;
+    }
     // Some locks are refused at once whatever the timeout, the change to WAL among them.
     let mut patience = options.busy_timeout;
     loop {

@@ -9,6 +9,7 @@
 //! network file systems (SQLite's locks do not work there).
 
 mod append;
+mod backup;
 mod blob;
 mod branch;
 mod codec;
@@ -38,6 +39,8 @@ mod streams;
 mod turn;
 #[cfg(test)]
 mod upgrade;
+mod upkeep;
+mod verify;
 mod writer;
 
 pub use migrate::FORMAT;

@@ -96,6 +96,17 @@ pub(crate) fn add(
     Ok(())
 }
 
+/// Whether the index has what it should have of a node.
+pub(crate) fn knows(conn: &Connection, reach: &Reach, id: i64, node: &Node) -> Result<bool, Fault> {
+    if id > reach.0 || node.redacted_ms.is_some() {
+        return Ok(true);
+    }
+    let found = conn
+        .prepare_cached("SELECT 1 FROM search WHERE rowid = ?")?
+        .exists([id])?;
+    Ok(found || rules::index_terms(&rules::said(&node.json)).is_empty())
+}
+
 fn insert(conn: &Connection, id: i64, terms: &str) -> Result<(), Fault> {
     conn.prepare_cached("INSERT INTO search (rowid, terms) VALUES (?, ?)")?
         .execute(params![id, terms])?;

@@ -139,7 +139,7 @@ pub(crate) fn read(
 }
 
 /// A value; `None` if it was redacted.
-fn load_value(
+pub(crate) fn load_value(
     conn: &Connection,
     conv: &Conv,
     hash: &ContentHash,

@@ -8,10 +8,10 @@ use contexture_ir::{ConversationId, Owner};
 use contexture_store::{
     AppendRequest, Appended, At, BlobId, Capabilities, Conversation, ConversationPage,
     ConversationUpdate, Entry, EntryPage, EraseScope, Erased, Error, Event, KeyScope, KeyValues,
-    Limits, ListConversations, ListEntries, NewConversation, Node, NodeQuery, Page, PutEntry,
-    ReadRequest, RedactRequest, Redacted, RefChange, RefChanged, Refs, Search, SearchPage,
-    SearchRequest, SearchScope, State, StateRequest, StorageFault, Store, StreamSignals, Streams,
-    WakeScope, rules,
+    Limits, ListConversations, ListEntries, Maintenance, NewConversation, Node, NodeQuery, Page,
+    PutEntry, ReadRequest, RedactRequest, Redacted, RefChange, RefChanged, Refs, Search,
+    SearchPage, SearchRequest, SearchScope, State, StateRequest, StorageFault, Store,
+    StreamSignals, Streams, WakeScope, rules,
 };
 use rusqlite::Connection;
 
@@ -111,7 +111,7 @@ impl SqliteStore {
     /// Moves everything from the log into the database and empties the log, so that no old page
     /// stays there. A read that lasts longer than a write waits keeps them: then the call is to be
     /// repeated.
-    async fn empty_log(&self) -> Result<(), Error> {
+    pub(crate) async fn empty_log(&self) -> Result<(), Error> {
         let emptied = |conn: &Connection| {
             let busy: bool =
                 conn.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| row.get(0))?;
@@ -136,6 +136,22 @@ impl SqliteStore {
         self.write(0, |conn| Ok(search::restart(conn)?)).await?;
         while self.write(0, search::index).await? {}
         Ok(())
+    }
+
+    /// Runs `f` on the writer, outside any transaction.
+    pub(crate) async fn alone<T: Send + 'static>(
+        &self,
+        f: impl FnOnce(&Connection) -> Result<T, Fault> + Send + 'static,
+    ) -> Result<T, Error> {
+        self.writer.call_alone(f, &self.path).await
+    }
+
+    /// Reads from all of it.
+    pub(crate) async fn view<T: Send + 'static>(
+        &self,
+        f: impl FnOnce(&Connection) -> Result<T, Fault> + Send + 'static,
+    ) -> Result<T, Error> {
+        self.readers.call(f).await
     }
 
     /// Reads from one conversation.
@@ -429,6 +445,10 @@ impl Store for SqliteStore {
             event::since(conn, conv, after, limit)
         })
         .await
+    }
+
+    fn maintenance(&self) -> Option<&dyn Maintenance> {
+        Some(self)
     }
 
     fn search(&self) -> Option<&dyn Search> {

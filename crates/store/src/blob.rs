@@ -27,6 +27,14 @@ impl BlobId {
         Self(id)
     }
 
+    /// Whatever in a text looks like the id of a blob: 32 hexadecimal digits, no more.
+    #[must_use]
+    pub fn named_in(text: &str) -> Vec<Self> {
+        let runs = text.split(|c: char| !c.is_ascii_hexdigit());
+        let runs = runs.filter(|run| run.len() == 32);
+        runs.filter_map(|run| run.parse().ok()).collect()
+    }
+
     /// Wraps 16 bytes.
     #[must_use]
     pub const fn from_bytes(bytes: [u8; 16]) -> Self {
@@ -58,5 +66,20 @@ impl FromStr for BlobId {
     fn from_str(text: &str) -> Result<Self, Error> {
         // The same 32 digits as every other id.
         text.parse::<NodeId>().map(|id| Self(*id.as_bytes()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ids_of_blobs_are_found_in_text() {
+        let id = "0123456789abcdef0123456789abcdef";
+        let found = |text: &str| BlobId::named_in(text).len();
+        assert_eq!(found(&format!(r#"{{"url":"context://{id}"}}"#)), 1);
+        assert_eq!(found(&format!("{id} {id}")), 2);
+        assert_eq!(found(&format!("{id}0")), 0);
+        assert_eq!(found("0123"), 0);
     }
 }

@@ -247,6 +247,8 @@ pub enum Thing {
     Blob,
     /// A value outside the tree.
     Entry,
+    /// A file.
+    File,
     /// A stream.
     Stream,
 }
@@ -397,6 +399,7 @@ impl fmt::Display for Thing {
             Self::Message => "message",
             Self::Blob => "blob",
             Self::Entry => "entry",
+            Self::File => "file",
             Self::Stream => "stream",
         })
     }

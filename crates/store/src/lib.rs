@@ -23,6 +23,7 @@ mod filter;
 mod graph;
 mod key_value;
 mod limits;
+mod maintenance;
 mod memory;
 mod node;
 mod portable;
@@ -59,6 +60,10 @@ pub use key_value::{
     Entry, EntryCursor, EntryPage, Expected, KeyScope, KeyValues, ListEntries, PutEntry,
 };
 pub use limits::Limits;
+pub use maintenance::{
+    Amount, BackedUp, CollectRequest, Collected, Compacted, Maintenance, Statistics, VerifyCursor,
+    VerifyPage, verify,
+};
 pub use memory::MemoryStore;
 pub use node::{NewItem, Node, NodeKind};
 pub use portable::{Export, Import, ImportError, ImportedConversation};

@@ -42,7 +42,7 @@ pub async fn redaction(
             continue;
         }
         for node in store.nodes(owner, id, NodeQuery::Id(next)).await? {
-            named.extend(blob_ids(&node.json));
+            named.extend(BlobId::named_in(&node.json));
             open.extend(node.copied_from);
             let copies = store.nodes(owner, id, NodeQuery::CopiesOf(next)).await?;
             open.extend(copies.iter().map(|copy| copy.id));
@@ -108,32 +108,10 @@ async fn only_named_by(
     for one in graph(store, owner, id).await?.nodes {
         if !nodes.contains(&one.id) {
             for node in store.nodes(owner, id, NodeQuery::Id(one.id)).await? {
-                elsewhere.extend(blob_ids(&node.json));
+                elsewhere.extend(BlobId::named_in(&node.json));
             }
         }
     }
     stored.retain(|blob| !elsewhere.contains(blob));
     Ok(stored)
-}
-
-/// Whatever in a text looks like the id of a blob: 32 hexadecimal digits, no more.
-pub(crate) fn blob_ids(json: &str) -> Vec<BlobId> {
-    let runs = json.split(|c: char| !c.is_ascii_hexdigit());
-    let runs = runs.filter(|run| run.len() == 32);
-    runs.filter_map(|run| run.parse().ok()).collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn ids_of_blobs_are_found_in_text() {
-        let id = "0123456789abcdef0123456789abcdef";
-        let found = |text: &str| blob_ids(text).len();
-        assert_eq!(found(&format!(r#"{{"url":"context://{id}"}}"#)), 1);
-        assert_eq!(found(&format!("{id} {id}")), 2);
-        assert_eq!(found(&format!("{id}0")), 0);
-        assert_eq!(found("0123"), 0);
-    }
 }

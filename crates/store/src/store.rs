@@ -16,6 +16,7 @@ use crate::error::Error;
 use crate::event::Event;
 use crate::key_value::KeyValues;
 use crate::limits::Limits;
+use crate::maintenance::Maintenance;
 use crate::node::Node;
 use crate::read::{NodeQuery, Page, ReadRequest};
 use crate::redact::{RedactRequest, Redacted};
@@ -52,12 +53,12 @@ use crate::stream::Streams;
 /// **Idempotent.** An append is identified by its node ids. All stored with the same bytes, one
 /// after the other on one path: success with `replayed`, and nothing changes, wherever the branch
 /// has moved since. Anything else with a known id is [`Error::IdConflict`].
-///
 /// **Repeatable.** After [`Error::OutcomeUnknown`] the same call tells what happened: an append is
 /// `replayed`; an update and a value that named the version they replace find
 /// [`Error::VersionConflict`]; a conversation or branch that was made is [`Error::AlreadyExists`],
 /// what was deleted or renamed is [`Error::NotFound`]; a redaction, a step of erasing, a blob find
 /// nothing left to do. Only a claim is made twice, which harms nobody.
+///
 ///
 /// **Cheap.** No write reads a path. An append, a new branch, a count, a list entry cost the same
 /// at any depth; reading costs what is read.
@@ -177,12 +178,12 @@ pub trait Store: KeyValues + fmt::Debug {
     /// value.
     ///
     /// The list is taken as it is; [`redaction`](crate::redaction) finds what belongs together. An
-    /// unknown node is [`Error::NotFound`] and nothing is changed; what is redacted already stays.
     ///
     /// # Errors
     ///
     /// [`Error::OutcomeUnknown`] also if readers see nothing any more but a file may still hold old
     /// bytes: repeat the call until it succeeds.
+    /// unknown node is [`Error::NotFound`] and nothing is changed; what is redacted already stays.
     async fn redact(
         &self,
         owner: &Owner,
@@ -204,6 +205,11 @@ pub trait Store: KeyValues + fmt::Debug {
         after: u64,
         limit: usize,
     ) -> Result<Vec<Event>, Error>;
+
+    /// Looking after it, if there is something to look after.
+    fn maintenance(&self) -> Option<&dyn Maintenance> {
+        None
+    }
 
     /// Full-text search, if this backend has it.
     fn search(&self) -> Option<&dyn Search> {

@@ -24,3 +24,5 @@ mod removal;
 mod schema;
 mod searching;
 mod strace;
+mod upkeep;
+mod wreck;

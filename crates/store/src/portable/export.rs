@@ -14,7 +14,6 @@ use crate::error::{Error, Thing};
 use crate::key_value::{EntryCursor, KeyScope, ListEntries};
 use crate::node::Node;
 use crate::read::{At, ReadRequest, Span};
-use crate::redaction::blob_ids;
 use crate::refs::Refs;
 use crate::state::{State, StateRequest, StateRoot, StateValues};
 use crate::store::Store;
@@ -333,7 +332,7 @@ impl<'a> Export<'a> {
 
     /// Writes the blobs that a text names, each once.
     async fn named_blobs(&mut self, text: &str, lines: &mut String) -> Result<(), Error> {
-        for id in blob_ids(text) {
+        for id in BlobId::named_in(text) {
             if self.blobs.contains(&id) {
                 continue;
             }

@@ -1,0 +1,277 @@
+//! [`Maintenance`] on SQLite: counting, collecting, compacting.
+//!
+//! Not here: checking (`verify`) and copying (`backup`).
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+
+use async_trait::async_trait;
+use contexture_ir::{ConversationId, Owner};
+use contexture_store::{
+    Amount, BackedUp, BlobId, CollectRequest, Collected, Compacted, Error, Maintenance, NodeKind,
+    Statistics, VerifyCursor, VerifyPage,
+};
+use rusqlite::{Connection, Row, ToSql, params};
+
+use crate::backup;
+use crate::blob;
+use crate::codec;
+use crate::conv::Conv;
+use crate::fault::Fault;
+use crate::path::keys;
+use crate::store::SqliteStore;
+use crate::verify;
+
+/// Pages that one step of compacting gives back.
+const STEP_PAGES: u32 = 256;
+/// Lines that SQLite's own check gives at most.
+const LINES: u32 = 100;
+
+#[async_trait]
+impl Maintenance for SqliteStore {
+    async fn verify_page(
+        &self,
+        owner: &Owner,
+        id: &ConversationId,
+        after: Option<VerifyCursor>,
+    ) -> Result<VerifyPage, Error> {
+        self.look(owner, id, move |conn, conv| verify::page(conn, conv, after))
+            .await
+    }
+
+    async fn verify_medium(&self) -> Result<Vec<String>, Error> {
+        self.view(|conn| {
+            let mut statement = conn.prepare(&format!("PRAGMA integrity_check({LINES})"))?;
+            let lines = statement.query_map([], |row| row.get::<_, String>(0))?;
+            let mut lines = lines.collect::<Result<Vec<_>, _>>()?;
+            lines.retain(|line| line != "ok");
+            Ok(lines)
+        })
+        .await
+    }
+
+    async fn statistics(&self, owner: &Owner, id: &ConversationId) -> Result<Statistics, Error> {
+        self.look(owner, id, statistics).await
+    }
+
+    async fn collect(
+        &self,
+        owner: &Owner,
+        id: &ConversationId,
+        request: CollectRequest,
+    ) -> Result<Collected, Error> {
+        let unnamed = self.look(owner, id, unnamed).await?;
+        let (owner, id) = (owner.clone(), id.clone());
+        self.write(0, move |conn| {
+            let conv = Conv::load(conn, &owner, &id)?;
+            sweep(conn, &conv, &unnamed, request)
+        })
+        .await
+    }
+
+    async fn compact(&self) -> Result<Compacted, Error> {
+        let size = |conn: &Connection| -> Result<u64, Fault> {
+            let sql = "SELECT page_count * page_size FROM pragma_page_count, pragma_page_size";
+            Ok(conn.query_row(sql, [], |row| unsigned(row, 0))?)
+        };
+        let before = self.view(size).await?;
+        self.alone(|conn| {
+            // A database of before this was asked for is written anew, once.
+            let mode: u32 = conn.query_row("PRAGMA auto_vacuum", [], |row| row.get(0))?;
+            if mode != 2 {
+                conn.execute_batch("PRAGMA auto_vacuum = incremental; VACUUM")?;
+            }
+            Ok(())
+        })
+        .await?;
+        while self.write(0, shrink).await? {}
+        self.empty_log().await?;
+        let after = self.view(size).await?;
+        Ok(Compacted { before, after })
+    }
+
+    async fn back_up(&self, to: &Path) -> Result<BackedUp, Error> {
+        let to = to.to_owned();
+        self.view(move |conn| backup::back_up(conn, &to)).await
+    }
+}
+
+/// A count or a sum; the sum of nothing is `NULL`.
+fn unsigned(row: &Row<'_>, column: usize) -> rusqlite::Result<u64> {
+    let number = row.get::<_, Option<i64>>(column)?.unwrap_or(0);
+    Ok(u64::try_from(number).unwrap_or(0))
+}
+
+/// Gives some unused pages back; says whether there are more.
+fn shrink(conn: &Connection) -> Result<bool, Fault> {
+    let mut statement = conn.prepare(&format!("PRAGMA incremental_vacuum({STEP_PAGES})"))?;
+    let mut rows = statement.query([])?;
+    while rows.next()?.is_some() {}
+    let left: u32 = conn.query_row("PRAGMA freelist_count", [], |row| row.get(0))?;
+    Ok(left > 0)
+}
+
+fn statistics(conn: &Connection, conv: &Conv) -> Result<Statistics, Fault> {
+    let (first, last) = keys(conv.no);
+    let mut statistics = Statistics::default();
+    let mut statement = conn.prepare_cached(
+        "SELECT kind, count(*), sum(length(item)) FROM nodes WHERE id BETWEEN ? AND ? GROUP BY kind",
+    )?;
+    let mut rows = statement.query([first, last])?;
+    while let Some(row) = rows.next()? {
+        let kind = row.get::<_, u8>(0)?;
+        let kind = NodeKind::from_code(kind)
+            .ok_or_else(|| conv.damaged("node", format!("kind {kind}"), "unknown kind"))?;
+        let amount = Amount {
+            count: unsigned(row, 1)?,
+            bytes: unsigned(row, 2)?,
+        };
+        statistics.nodes.insert(kind, amount);
+    }
+    let amount = |sql: &str, bound: &[&dyn ToSql]| -> Result<Amount, Fault> {
+        let read = |row: &Row<'_>| {
+            Ok(Amount {
+                count: unsigned(row, 0)?,
+                bytes: unsigned(row, 1)?,
+            })
+        };
+        Ok(conn.prepare_cached(sql)?.query_row(bound, read)?)
+    };
+    let of_key = |content: &str, table: &str| {
+        let sql = format!("SELECT count(*), sum({content}) FROM {table} WHERE id BETWEEN ? AND ?");
+        amount(&sql, &[&first, &last])
+    };
+    let of_number = |content: &str, table: &str| {
+        let sql = format!("SELECT count(*), sum({content}) FROM {table} WHERE conversation_no = ?");
+        amount(&sql, &[&conv.no])
+    };
+    statistics.roots = of_key("length(body)", "roots")?;
+    statistics.values = of_number("length(value)", "state_values")?;
+    statistics.blobs = of_number("length(bytes)", "blobs")?;
+    statistics.entries = amount(
+        "SELECT count(*), sum(length(value)) FROM key_values \
+         WHERE owner = ? AND scope_kind = 2 AND scope = ? AND value IS NOT NULL",
+        &[&conv.owner.as_str(), &conv.id.as_str()],
+    )?;
+    statistics.names = of_key("0", "branches")?.count + of_number("0", "checkpoints")?.count;
+    statistics.events = of_key("0", "events")?.count;
+    statistics.segments = of_key("0", "segments")?.count;
+    Ok(statistics)
+}
+
+/// The blobs that nothing names, as a reader saw them.
+struct Unnamed {
+    /// The conversation's next event then: as long as it is the same, nobody appended.
+    next_event: u32,
+    /// By row.
+    blobs: BTreeMap<i64, Unneeded>,
+}
+
+struct Unneeded {
+    bytes: u64,
+    /// Since when, as far as is known.
+    since_ms: Option<i64>,
+}
+
+fn unnamed(conn: &Connection, conv: &Conv) -> Result<Unnamed, Fault> {
+    let mut blobs = BTreeMap::new();
+    let mut statement = conn.prepare_cached(
+        "SELECT blob_id, no, length(bytes), unnamed_ms FROM blobs WHERE conversation_no = ?",
+    )?;
+    let mut rows = statement.query([conv.no])?;
+    while let Some(row) = rows.next()? {
+        let unneeded = Unneeded {
+            bytes: unsigned(row, 2)?,
+            since_ms: row.get(3)?,
+        };
+        let no: i64 = row.get(1)?;
+        blobs.insert(BlobId::from_bytes(row.get(0)?), (no, unneeded));
+    }
+    if !blobs.is_empty() {
+        for name in named(conn, conv)? {
+            blobs.remove(&name);
+        }
+    }
+    Ok(Unnamed {
+        next_event: conv.next_event,
+        blobs: blobs.into_values().collect(),
+    })
+}
+
+/// Every blob that an item or a state value names or is. What cannot be read may name any.
+fn named(conn: &Connection, conv: &Conv) -> Result<BTreeSet<BlobId>, Fault> {
+    let mut names = BTreeSet::new();
+    let (first, last) = keys(conv.no);
+    let items = "SELECT codec, item, id FROM nodes WHERE id BETWEEN ?1 AND ?2";
+    let values = "SELECT codec, coalesce(value, x''), 0, blob_id FROM state_values \
+                  WHERE conversation_no = ?1 AND ?2 = ?2";
+    let of_items: (&str, [i64; 2]) = (items, [first, last]);
+    for (sql, bound) in [of_items, (values, [conv.no.into(), 0])] {
+        let mut statement = conn.prepare_cached(sql)?;
+        let mut rows = statement.query(bound)?;
+        while let Some(row) = rows.next()? {
+            let damaged = |why: &str| {
+                let number = row.get::<_, i64>(2).unwrap_or_default() as u32;
+                conv.damaged("node", format!("row {number}"), why)
+            };
+            let stored = row.get_ref(1)?.as_blob()?;
+            let plain = codec::unpack(row.get(0)?, stored).map_err(damaged)?;
+            names.extend(BlobId::named_in(&String::from_utf8_lossy(&plain)));
+            if sql == values {
+                // A larger value is a blob, and may name others.
+                if let Some(id) = row.get::<_, Option<[u8; 16]>>(3)?.map(BlobId::from_bytes) {
+                    let value = blob::get(conn, conv, id)?;
+                    names.extend(BlobId::named_in(&String::from_utf8_lossy(&value)));
+                    names.insert(id);
+                }
+            }
+        }
+    }
+    Ok(names)
+}
+
+/// Removes what has been unnamed for long enough, and takes down since when the others are.
+fn sweep(
+    conn: &Connection,
+    conv: &Conv,
+    unnamed: &Unnamed,
+    request: CollectRequest,
+) -> Result<Collected, Fault> {
+    if conv.next_event != unnamed.next_event {
+        return Err(Error::Busy {
+            why: "the conversation was written to meanwhile".to_owned(),
+        }
+        .into());
+    }
+    // A clock was set back: their time begins anew.
+    conn.prepare_cached(
+        "UPDATE blobs SET unnamed_ms = NULL WHERE conversation_no = ? AND unnamed_ms IS NOT NULL \
+         AND unnamed_ms > ?",
+    )?
+    .execute(params![conv.no, request.now_ms])?;
+    let mut collected = Collected::default();
+    for (no, blob) in &unnamed.blobs {
+        let due = blob
+            .since_ms
+            .is_some_and(|since| since.saturating_add(request.grace_ms) <= request.now_ms);
+        if !due {
+            conn.prepare_cached(
+                "UPDATE blobs SET unnamed_ms = ? WHERE no = ? AND unnamed_ms IS NULL",
+            )?
+            .execute(params![request.now_ms, no])?;
+            collected.waiting += 1;
+        } else if collected.blobs.count >= request.limit as u64 {
+            collected.more = true;
+        } else {
+            // Unless it was stored again since.
+            let removed = conn
+                .prepare_cached("DELETE FROM blobs WHERE no = ? AND unnamed_ms = ?")?
+                .execute(params![no, blob.since_ms])?;
+            if removed > 0 {
+                collected.blobs.count += 1;
+                collected.blobs.bytes += blob.bytes;
+            }
+        }
+    }
+    Ok(collected)
+}

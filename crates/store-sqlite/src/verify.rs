@@ -1,0 +1,330 @@
+//! Checking what is stored against itself, page by page.
+//!
+//! Each damage is a finding with its place, and the check goes on behind it. Not here: repairing.
+//! What is derived (the index of texts) is made again by the store itself; the rest is in a backup.
+
+use std::collections::BTreeSet;
+
+use contexture_ir::{Audience, ContentHash, NodeId};
+use contexture_store::{BlobId, Error, Node, NodeKind, VerifyCursor, VerifyPage};
+use rusqlite::{Connection, OptionalExtension, Row, params};
+
+use crate::blob;
+use crate::branch;
+use crate::columns::COLUMNS;
+use crate::conv::Conv;
+use crate::fault::Fault;
+use crate::node_row;
+use crate::path::{Position, key, keys, stretches};
+use crate::search;
+use crate::state;
+
+/// Rows of a page.
+const PAGE: u32 = 500;
+
+/// The parts, in order.
+const NODES: u8 = 0;
+const ROOTS: u8 = 1;
+const BLOBS: u8 = 2;
+const NAMES: u8 = 3;
+
+/// Checks the page after `after`.
+pub(crate) fn page(
+    conn: &Connection,
+    conv: &Conv,
+    after: Option<VerifyCursor>,
+) -> Result<VerifyPage, Fault> {
+    let mut check = Check {
+        conn,
+        conv,
+        page: VerifyPage::default(),
+    };
+    let first = VerifyCursor {
+        part: NODES,
+        after: keys(conv.no).0 - 1,
+    };
+    let from = after.unwrap_or(first);
+    let last = match from.part {
+        NODES => check.nodes(from.after)?,
+        ROOTS => check.roots(from.after)?,
+        BLOBS => check.blobs(from.after)?,
+        _ => {
+            check.names()?;
+            return Ok(check.page);
+        }
+    };
+    let next = match last {
+        Some(after) => VerifyCursor {
+            part: from.part,
+            after,
+        },
+        None => VerifyCursor {
+            part: from.part + 1,
+            after: if from.part == NODES { first.after } else { 0 },
+        },
+    };
+    debug_assert!(next.part <= NAMES, "{next:?}");
+    check.page.next = Some(next);
+    Ok(check.page)
+}
+
+struct Check<'a> {
+    conn: &'a Connection,
+    conv: &'a Conv,
+    page: VerifyPage,
+}
+
+impl Check<'_> {
+    /// Takes down what is damaged; what else went wrong ends the check.
+    fn note(
+        &mut self,
+        result: Result<(), Fault>,
+        what: &'static str,
+        position: &str,
+    ) -> Result<(), Fault> {
+        self.page.checked += 1;
+        match result {
+            Ok(()) => {}
+            Err(Fault::Store(error @ Error::Damaged { .. })) => self.page.findings.push(error),
+            // Something refers to what is not there, or a column has another type.
+            Err(Fault::Store(Error::NotFound { what: thing, name })) => {
+                let why = format!("{thing} {name} is missing");
+                self.page
+                    .findings
+                    .push(self.conv.damaged(what, position, why));
+            }
+            Err(Fault::Sql(error)) if is_damage(&error) => {
+                let why = error.to_string();
+                self.page
+                    .findings
+                    .push(self.conv.damaged(what, position, why));
+            }
+            Err(fault) => return Err(fault),
+        }
+        Ok(())
+    }
+
+    /// Runs `each` over the rows of `sql`, which begin with their key; gives the last key if there
+    /// may be more. Rows behind a damaged page cannot be reached: that is a finding.
+    fn rows(
+        &mut self,
+        sql: &str,
+        (after, to): (i64, i64),
+        what: &'static str,
+        each: impl Fn(&Self, &Row<'_>) -> Result<(), Fault>,
+    ) -> Result<Option<i64>, Fault> {
+        let mut statement = self.conn.prepare_cached(sql)?;
+        let mut rows = statement.query(params![after, to, PAGE])?;
+        let (mut count, mut last) = (0, after);
+        loop {
+            match rows.next() {
+                Ok(Some(row)) => {
+                    last = row.get(0)?;
+                    count += 1;
+                    let position = format!("row {}", last as u32);
+                    let result = each(self, row);
+                    self.note(result, what, &position)?;
+                }
+                Ok(None) => break,
+                Err(error) => {
+                    let position = format!("the rows after {}", last as u32);
+                    self.note(Err(error.into()), what, &position)?;
+                    return Ok(None);
+                }
+            }
+        }
+        Ok((count == PAGE).then_some(last))
+    }
+
+    fn nodes(&mut self, after: i64) -> Result<Option<i64>, Fault> {
+        let sql =
+            format!("SELECT {COLUMNS} FROM nodes WHERE id > ? AND id <= ? ORDER BY id LIMIT ?");
+        let to = keys(self.conv.no).1;
+        let reach = search::Reach::of(self.conn)?;
+        self.rows(&sql, (after, to), "node", |check, row| {
+            check.node(row, &reach)
+        })
+    }
+
+    fn node(&self, row: &Row<'_>, reach: &search::Reach) -> Result<(), Fault> {
+        let (conn, no) = (self.conn, self.conv.no);
+        let id: i64 = row.get(0)?;
+        let position = Position {
+            segment: row.get(1)?,
+            depth: row.get(2)?,
+        };
+        let place = format!("depth {} (row {})", position.depth, id as u32);
+        let damaged = |why: &str| self.conv.damaged("node", &place, why);
+        let node = node_row::decode_or(damaged, row, None)?;
+        if ContentHash::of(node.json.as_bytes()) != node.content_hash {
+            return Err(damaged("its item is not what its hash says").into());
+        }
+        let at = |depth: u32| -> Result<Option<u32>, Fault> {
+            let found = stretches(conn, no, position, depth, depth)?;
+            Ok(found.first().map(|stretch| stretch.seq))
+        };
+        if at(position.depth)? != Some(id as u32) {
+            return Err(damaged("its segment puts it elsewhere").into());
+        }
+        let parent = match position.depth.saturating_sub(1) {
+            0 => Some((0, 0, 0)),
+            before => match at(before)? {
+                Some(seq) => counters(conn, key(no, seq))?,
+                None => None,
+            },
+        };
+        match parent {
+            None => return Err(damaged("the node before it is missing").into()),
+            Some(parent) if !follows(parent, &node) => {
+                return Err(damaged("its counters do not follow those before it").into());
+            }
+            Some(_) => {}
+        }
+        let root: u32 = row.get(9)?;
+        let known = root == 0
+            || conn
+                .prepare_cached("SELECT 1 FROM roots WHERE id = ?")?
+                .exists([key(no, root)])?;
+        if !known {
+            return Err(damaged("its state is missing").into());
+        }
+        if !search::knows(conn, reach, id, &node)? {
+            return Err(damaged("search does not find it").into());
+        }
+        Ok(())
+    }
+
+    fn roots(&mut self, after: i64) -> Result<Option<i64>, Fault> {
+        let to = keys(self.conv.no).1;
+        let sql = "SELECT id FROM roots WHERE id > ? AND id <= ? ORDER BY id LIMIT ?";
+        let sound = std::cell::RefCell::new(BTreeSet::new());
+        self.rows(sql, (after, to), "state", |check, row| {
+            let number = row.get::<_, i64>(0)? as u32;
+            let root = state::load(check.conn, check.conv, number)?.root;
+            for (key, entry) in &root {
+                if sound.borrow().contains(&entry.hash) {
+                    continue;
+                }
+                let place = format!("{key} of root {number}");
+                let damaged =
+                    || (check.conv).damaged("state", &place, "its value is missing or damaged");
+                state::load_value(check.conn, check.conv, &entry.hash, damaged)?;
+                sound.borrow_mut().insert(entry.hash);
+            }
+            Ok(())
+        })
+    }
+
+    fn blobs(&mut self, after: i64) -> Result<Option<i64>, Fault> {
+        let no = self.conv.no;
+        let sql = format!(
+            "SELECT no, blob_id FROM blobs WHERE conversation_no = {no} AND no > ? AND no <= ? \
+             ORDER BY no LIMIT ?"
+        );
+        self.rows(&sql, (after, i64::MAX), "blob", |check, row| {
+            let id = BlobId::from_bytes(row.get(1)?);
+            blob::get(check.conn, check.conv, id)?;
+            Ok(())
+        })
+    }
+
+    fn names(&mut self) -> Result<(), Fault> {
+        let (conn, conv) = (self.conn, self.conv);
+        let branches = branch::all(conn, conv.no)?;
+        for row in &branches {
+            let sound = || -> Result<(), Fault> {
+                let Some(head) = row.tip.node else {
+                    return Ok(());
+                };
+                let tip = node_row::tip(conn, conv.no, head)?;
+                let same = tip.position == row.tip.position
+                    && tip.counters() == row.tip.counters()
+                    && tip.root_no == row.tip.root_no;
+                if same {
+                    return Ok(());
+                }
+                let why = "it does not agree with its head";
+                Err(conv.damaged("branch", &row.name, why).into())
+            };
+            self.note(sound(), "branch", row.name.as_str())?;
+        }
+        let mut statement =
+            conn.prepare_cached("SELECT name, node_id FROM checkpoints WHERE conversation_no = ?")?;
+        let mut rows = statement.query([conv.no])?;
+        while let Some(row) = rows.next()? {
+            let name: String = row.get(0)?;
+            let node = NodeId::from_bytes(row.get(1)?);
+            let sound = node_row::tip(conn, conv.no, node).map(drop);
+            self.note(sound, "checkpoint", &name)?;
+        }
+        let count = |table: &str| -> Result<i64, Fault> {
+            let sql = format!("SELECT count(*) FROM {table} WHERE id BETWEEN ? AND ?");
+            let (first, last) = keys(conv.no);
+            Ok(conn.query_row(&sql, [first, last], |row| row.get(0))?)
+        };
+        for (what, counted, said) in [
+            ("nodes", count("nodes")?, conv.nodes),
+            ("branches", count("branches")?, conv.branches),
+        ] {
+            let sound = if counted == i64::from(said) {
+                Ok(())
+            } else {
+                let why = format!("{counted} {what} are there, and {said} are counted");
+                Err(conv.damaged("conversation", what, why).into())
+            };
+            self.note(sound, "conversation", what)?;
+        }
+        if !branches.iter().any(|row| row.no == conv.active_branch) {
+            let why = "the active branch is missing";
+            let missing = conv.damaged("conversation", "its branches", why);
+            self.page.findings.push(missing);
+        }
+        Ok(())
+    }
+}
+
+/// Messages, turns and newest compaction of a row.
+fn counters(conn: &Connection, id: i64) -> Result<Option<(u64, u64, u64)>, Fault> {
+    let row = conn
+        .prepare_cached("SELECT messages, turns, compacted FROM nodes WHERE id = ?")?
+        .query_row([id], |row| {
+            Ok((
+                row.get::<_, u32>(0)?.into(),
+                row.get::<_, u32>(1)?.into(),
+                row.get::<_, u32>(2)?.into(),
+            ))
+        })
+        .optional()?;
+    Ok(row)
+}
+
+/// Whether a node's counters may follow those of the node before it. Whether its message is a new
+/// one depends on the whole path, and is not asked.
+fn follows((messages, turns, compacted): (u64, u64, u64), node: &Node) -> bool {
+    let new = node.messages.checked_sub(messages);
+    let turn = node.turns.checked_sub(turns);
+    let unseen = node.audience == Audience::NONE;
+    let expected = match node.kind {
+        NodeKind::Compaction => node.depth,
+        _ => compacted,
+    };
+    let turned = match node.kind {
+        NodeKind::User => turn == new,
+        _ => turn == Some(0),
+    };
+    matches!((new, unseen), (Some(0), _) | (Some(1), false)) && turned && node.compacted == expected
+}
+
+/// Whether an error says that stored bytes are wrong, and not that the medium fails.
+fn is_damage(error: &rusqlite::Error) -> bool {
+    match error {
+        rusqlite::Error::SqliteFailure(cause, _) => {
+            cause.code == rusqlite::ErrorCode::DatabaseCorrupt
+        }
+        rusqlite::Error::FromSqlConversionFailure(..)
+        | rusqlite::Error::IntegralValueOutOfRange(..)
+        | rusqlite::Error::InvalidColumnType(..)
+        | rusqlite::Error::Utf8Error(..) => true,
+        _ => false,
+    }
+}

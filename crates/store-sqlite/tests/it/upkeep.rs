@@ -1,0 +1,394 @@
+//! Looking after a database: checking, counting, collecting, compacting, copying.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use contexture_ir::{CheckpointName, NodeId};
+use contexture_store::{
+    Activation, AppendRequest, BlobId, CollectRequest, Error, Maintenance, NewItem, NodeKind,
+    RefChange, StateKey, StatePatch, Store, Thing, verify,
+};
+use contexture_store_sqlite::{SqliteOptions, SqliteStore, Synchronous};
+use contexture_store_testkit::Chat;
+use contexture_store_testkit::chat::{NOW, item, node, raw};
+use rusqlite::Connection;
+
+fn open(path: &Path) -> Arc<dyn Store> {
+    let options = SqliteOptions {
+        synchronous: Synchronous::Normal,
+        ..SqliteOptions::default()
+    };
+    Arc::new(SqliteStore::open_with(path, options).unwrap())
+}
+
+fn upkeep(chat: &Chat) -> &dyn Maintenance {
+    chat.store.maintenance().unwrap()
+}
+
+/// What is wrong with a conversation: what, where.
+async fn findings(chat: &Chat) -> Vec<(&'static str, String)> {
+    let page = verify(upkeep(chat), &chat.owner, &chat.id).await.unwrap();
+    assert!(page.checked > 0);
+    let places = page.findings.into_iter().map(|finding| match finding {
+        Error::Damaged {
+            conversation,
+            what,
+            position,
+            ..
+        } => {
+            assert_eq!(conversation, chat.id);
+            (what, position)
+        }
+        other => panic!("{other}"),
+    });
+    places.collect()
+}
+
+/// Two pages of nodes, forks, state, blobs and names.
+async fn filled(store: Arc<dyn Store>, id: &str) -> Chat {
+    let chat = Chat::start_as(store, "ada", id).await;
+    let many = (0..600).map(|n| item(&format!("number {n} {}", "word ".repeat(n % 200))));
+    chat.tip("main", many.collect()).await.unwrap();
+    for (n, size) in [(0, 10), (1, 1000), (2, 9000)] {
+        let name = chat.rewind("main", &first(n), Activation::Keep).await;
+        let key = StateKey::new(format!("path/{n}")).unwrap();
+        let value = format!("{n}").repeat(size);
+        let request = AppendRequest {
+            patch: StatePatch::put(key, 1, value.into_bytes()),
+            ..AppendRequest::new(
+                Chat::at_tip(&name),
+                vec![item(&format!("fork {n}")), item(&format!("leaf {n}"))],
+                NOW,
+            )
+        };
+        chat.append(request).await.unwrap();
+    }
+    let set = RefChange::SetCheckpoint {
+        name: CheckpointName::new("there").unwrap(),
+        node: node(&first(7)),
+    };
+    chat.change(set).await.unwrap();
+    chat
+}
+
+/// The word of one of the first nodes.
+fn first(n: usize) -> String {
+    format!("number {n} {}", "word ".repeat(n % 200))
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_sound_has_no_findings_and_what_is_damaged_is_found_where_it_is() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("checked.db");
+    let store = open(&path);
+    let (chat, other) = (
+        filled(Arc::clone(&store), "chat").await,
+        filled(store, "other").await,
+    );
+    assert_eq!(findings(&chat).await, []);
+    assert_eq!(findings(&other).await, []);
+    assert_eq!(upkeep(&chat).verify_medium().await.unwrap(), [""; 0]);
+    drop((chat, other));
+    let conn = Connection::open(&path).unwrap();
+    conn.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()))
+        .unwrap();
+    drop(conn);
+    let good = std::fs::read(&path).unwrap();
+    let row_4 = "id = 1 << 32 | 4";
+    for (damage, wanted) in [
+        (format!("UPDATE nodes SET item = x'7b7d' WHERE {row_4}"), &[("node", "row 4")][..]),
+        (format!("UPDATE nodes SET item = x'7b7d', row_check = NULL WHERE {row_4}"), &[("node", "row 4")]),
+        (format!("UPDATE nodes SET turns = turns + 1 WHERE {row_4}"), &[("node", "row 4"), ("node", "row 5")]),
+        (format!("UPDATE nodes SET depth = 9 WHERE {row_4}"), &[("node", "row 4")]),
+        // Its own place, the node behind it, and the count.
+        (format!("DELETE FROM nodes WHERE {row_4}"), &[("node", "row 5"), ("conversation", "nodes")]),
+        ("DELETE FROM search WHERE rowid = 1 << 32 | 4".to_owned(), &[("node", "row 4")]),
+        ("UPDATE nodes SET item = x'00' WHERE id - (1 << 32) IN (3, 300, 599)".to_owned(), &[("node", "row 3"), ("node", "row 300"), ("node", "row 599")]),
+        ("UPDATE roots SET body = x'00' WHERE id = 1 << 32 | 1".to_owned(), &[("state", "root 1")]),
+        ("DELETE FROM state_values WHERE conversation_no = 1 AND value IS NOT NULL".to_owned(), &[("state", "path/0"), ("state", "path/1")]),
+        ("UPDATE blobs SET bytes = x'00' WHERE conversation_no = 1".to_owned(), &[("blob", ""), ("blob", "")]),
+        ("UPDATE branches SET messages = 33 WHERE id = 1 << 32 | 2".to_owned(), &[("branch", "main-v2")]),
+        ("UPDATE checkpoints SET node_id = x'00000000000000000000000000000000' WHERE conversation_no = 1".to_owned(), &[("checkpoint", "there")]),
+        ("UPDATE conversations SET active_branch = 77 WHERE no = 1".to_owned(), &[("conversation", "its branches")]),
+    ] {
+        let path = directory.path().join("damaged.db");
+        std::fs::write(&path, &good).unwrap();
+        let conn = Connection::open(&path).unwrap();
+        conn.execute_batch("DROP TRIGGER search_deleted").unwrap();
+        assert!(conn.execute(&damage, []).unwrap() > 0, "{damage}");
+        drop(conn);
+        let store = open(&path);
+        let of = |id: &str| Chat {
+            store: Arc::clone(&store),
+            owner: "ada".parse().unwrap(),
+            id: id.parse().unwrap(),
+        };
+        let found = findings(&of("chat")).await;
+        assert_eq!(found.len(), wanted.len(), "{damage}: {found:?}");
+        for ((what, place), wanted) in found.iter().zip(wanted) {
+            assert!(*what == wanted.0 && place.contains(wanted.1), "{damage}: {found:?}");
+        }
+        assert_eq!(findings(&of("other")).await, [], "{damage}");
+        drop(store);
+        for ending in ["", "-wal", "-shm"] {
+            let _ = std::fs::remove_file(directory.path().join(format!("damaged.db{ending}")));
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_conversation_is_counted() {
+    let directory = tempfile::tempdir().unwrap();
+    let store = open(&directory.path().join("counted.db"));
+    let chat = filled(store, "chat").await;
+    let counted = upkeep(&chat)
+        .statistics(&chat.owner, &chat.id)
+        .await
+        .unwrap();
+    let users = counted.nodes[&NodeKind::User];
+    assert_eq!((users.count, counted.nodes.len()), (606, 1));
+    assert_eq!((counted.roots.count, counted.names), (3, 5));
+    assert_eq!((counted.values.count, counted.blobs.count), (3, 1));
+    assert!(counted.blobs.bytes < 9000, "it is compressed");
+    assert!(users.bytes > 30_000 && counted.events > 6 && counted.segments > 3);
+    let none = "bob".parse().unwrap();
+    let error = upkeep(&chat).statistics(&none, &chat.id).await.unwrap_err();
+    let theirs = upkeep(&chat)
+        .verify_page(&none, &chat.id, None)
+        .await
+        .unwrap_err();
+    let request = CollectRequest::at(NOW);
+    let blobs = upkeep(&chat)
+        .collect(&none, &chat.id, request)
+        .await
+        .unwrap_err();
+    for error in [error, theirs, blobs] {
+        let hidden = matches!(
+            error,
+            Error::NotFound {
+                what: Thing::Conversation,
+                ..
+            }
+        );
+        assert!(hidden, "{error}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn blobs_that_nothing_names_go_after_a_while() {
+    let directory = tempfile::tempdir().unwrap();
+    let chat = Chat::start(open(&directory.path().join("collected.db"))).await;
+    let put = async |bytes: &str| -> BlobId {
+        let bytes = Arc::from(bytes.as_bytes());
+        chat.store
+            .put_blob(&chat.owner, &chat.id, bytes)
+            .await
+            .unwrap()
+    };
+    let collect = async |now_ms: i64, limit: usize| {
+        let request = CollectRequest {
+            limit,
+            ..CollectRequest::at(now_ms)
+        };
+        let done = upkeep(&chat)
+            .collect(&chat.owner, &chat.id, request)
+            .await
+            .unwrap();
+        (done.blobs.count, done.waiting, done.more)
+    };
+    let there = async |id: BlobId| chat.store.blob(&chat.owner, &chat.id, id).await.is_ok();
+    let hour = 3_600_000;
+    let by_item = put("named by an item").await;
+    let by_state = put("named by a large value").await;
+    let (lost, again, late) = (put("lost").await, put("again").await, put("late").await);
+    chat.tip(
+        "main",
+        vec![raw(
+            "a",
+            &format!("{{\"url\":\"context://vfs/{by_item}\"}}"),
+        )],
+    )
+    .await
+    .unwrap();
+    let request = AppendRequest {
+        patch: StatePatch::put(
+            StateKey::new("plan").unwrap(),
+            1,
+            format!("{} {by_state}", "long ".repeat(2000)).into_bytes(),
+        ),
+        ..AppendRequest::new(Chat::at_tip("main"), vec![item("b")], NOW)
+    };
+    chat.append(request).await.unwrap();
+    assert_eq!(collect(NOW, 10).await, (0, 3, false));
+    assert_eq!(collect(NOW + hour - 1, 10).await, (0, 3, false));
+    put("again").await;
+    chat.tip("main", vec![raw("c", &format!("\"{late}\""))])
+        .await
+        .unwrap();
+    let spare = put("spare").await;
+    assert_eq!(collect(NOW + hour, 10).await, (1, 2, false));
+    for (id, kept) in [
+        (by_item, true),
+        (by_state, true),
+        (lost, false),
+        (again, true),
+        (late, true),
+        (spare, true),
+    ] {
+        assert_eq!(there(id).await, kept);
+    }
+    assert_eq!(collect(NOW + 2 * hour, 1).await, (1, 0, true));
+    assert_eq!(collect(NOW + 2 * hour, 1).await, (1, 0, false));
+    assert!(there(by_item).await && there(by_state).await && there(late).await);
+    assert_eq!(findings(&chat).await, []);
+}
+
+/// Bytes that do not compress.
+fn noise(n: usize) -> NewItem {
+    let ids =
+        (0..2000_usize).map(|m| NodeId::derive("noise", &[&n.to_le_bytes(), &m.to_le_bytes()]));
+    raw(
+        &format!("noise {n}"),
+        &format!("\"{}\"", ids.map(|id| id.to_string()).collect::<String>()),
+    )
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn unused_space_is_given_back() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("compacted.db");
+    for written_before in [false, true] {
+        let store = open(&path);
+        let chat = Chat::start_as(Arc::clone(&store), "ada", "gone").await;
+        chat.tip("main", (0..40).map(noise).collect())
+            .await
+            .unwrap();
+        let stays = filled(Arc::clone(&store), "stays").await;
+        drop(store);
+        chat.store
+            .delete_conversation(&chat.owner, &chat.id)
+            .await
+            .unwrap();
+        let seen = stays.seen().await;
+        if written_before {
+            drop((chat, stays));
+            // As a database is that was made without giving space back.
+            let conn = Connection::open(&path).unwrap();
+            conn.execute_batch("PRAGMA auto_vacuum = none; VACUUM")
+                .unwrap();
+            drop(conn);
+            let chat = Chat::start_as(open(&path), "ada", "gone").await;
+            chat.tip("main", (0..40).map(noise).collect())
+                .await
+                .unwrap();
+            chat.store
+                .delete_conversation(&chat.owner, &chat.id)
+                .await
+                .unwrap();
+        }
+        let stays = Chat {
+            store: open(&path),
+            owner: "ada".parse().unwrap(),
+            id: "stays".parse().unwrap(),
+        };
+        let done = upkeep(&stays).compact().await.unwrap();
+        assert!(done.after + 1_000_000 < done.before, "{done:?}");
+        assert_eq!(std::fs::metadata(&path).unwrap().len(), done.after);
+        assert_eq!(stays.seen().await, seen);
+        assert_eq!(upkeep(&stays).verify_medium().await.unwrap(), [""; 0]);
+        stays
+            .store
+            .delete_conversation(&stays.owner, &stays.id)
+            .await
+            .unwrap();
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_backup_made_while_others_write_is_a_whole_prefix() {
+    let directory = tempfile::tempdir().unwrap();
+    let store = open(&directory.path().join("live.db"));
+    let mut chats = Vec::new();
+    for n in 0..8 {
+        chats.push(Chat::start_as(Arc::clone(&store), "ada", &format!("chat-{n}")).await);
+    }
+    let (told, mut tells) = tokio::sync::mpsc::unbounded_channel();
+    let writers: Vec<_> = chats
+        .iter()
+        .cloned()
+        .map(|chat| {
+            let told = told.clone();
+            tokio::spawn(async move {
+                for n in 0..60 {
+                    chat.say("main", &[&format!("{n}")]).await;
+                    told.send(()).unwrap();
+                }
+            })
+        })
+        .collect();
+    let mut copies = Vec::new();
+    for n in 0..3 {
+        for _ in 0..80 {
+            tells.recv().await.unwrap();
+        }
+        let mut before = Vec::new();
+        for chat in &chats {
+            before.push(chat.branch("main").await.nodes);
+        }
+        let to = directory.path().join(format!("copy-{n}.db"));
+        let copied = store.maintenance().unwrap().back_up(&to).await.unwrap();
+        assert_eq!(std::fs::metadata(&to).unwrap().len(), copied.bytes);
+        copies.push((to, before));
+    }
+    for writer in writers {
+        writer.await.unwrap();
+    }
+    for (to, before) in &copies {
+        let copy = open(to);
+        assert_eq!(
+            copy.maintenance().unwrap().verify_medium().await.unwrap(),
+            [""; 0]
+        );
+        for (chat, before) in chats.iter().zip(before) {
+            let chat = Chat {
+                store: Arc::clone(&copy),
+                ..chat.clone()
+            };
+            let nodes = chat.branch("main").await.nodes;
+            assert!(nodes >= *before, "{nodes} of {before} acknowledged");
+            let words: Vec<String> = (0..nodes).map(|n| n.to_string()).collect();
+            chat.expect(
+                "main",
+                &words.iter().map(String::as_str).collect::<Vec<_>>(),
+            )
+            .await;
+            assert_eq!(findings(&chat).await, []);
+            chat.say("main", &["and on"]).await;
+        }
+    }
+    // Nothing is overwritten, and nothing is left of what could not be.
+    let (to, _) = &copies[0];
+    let upkeep = store.maintenance().unwrap();
+    let error = upkeep.back_up(to).await.unwrap_err();
+    assert!(
+        matches!(
+            error,
+            Error::AlreadyExists {
+                what: Thing::File,
+                ..
+            }
+        ),
+        "{error}"
+    );
+    let missing = directory.path().join("missing/copy.db");
+    assert!(matches!(
+        upkeep.back_up(&missing).await.unwrap_err(),
+        Error::Storage { .. }
+    ));
+    let parts = std::fs::read_dir(directory.path()).unwrap();
+    let parts = parts.filter(|file| {
+        let name = file.as_ref().unwrap().file_name();
+        name.to_string_lossy().ends_with(".part")
+    });
+    assert_eq!(parts.count(), 0);
+}
