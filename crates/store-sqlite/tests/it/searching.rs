@@ -79,14 +79,18 @@ async fn deleted_terms_leave_the_file() {
     let store = open(&path);
     let chat = Chat::start_as(Arc::clone(&store) as Arc<dyn Store>, "ada", "secret").await;
     let other = Chat::start_as(Arc::clone(&store) as Arc<dyn Store>, "ada", "other").await;
-    say_secrets(&chat).await;
-    other.say("main", &["something else"]).await;
+    chat.say("main", &["a Xylophone"]).await;
+    for n in 0..40 {
+        let items = (0..20).map(|m| item(&format!("something else, {n} and {m}")));
+        other.tip("main", items.collect()).await.unwrap();
+    }
+    assert!(has(&path, "xylophone"));
     store
         .delete_conversation(&chat.owner, &chat.id)
         .await
         .unwrap();
     assert_eq!(found(&store, &chat, "xylophone").await, 0);
-    assert_eq!(found(&store, &chat, "else").await, 1);
+    assert_eq!(found(&store, &chat, "else").await, 800);
     assert!(!has(&path, "xylophone"));
 }
 
