@@ -182,6 +182,12 @@ impl StreamTail {
         })
     }
 
+    /// As if the writer were another process.
+    #[cfg(test)]
+    pub(crate) fn deafen(&mut self) {
+        self.signal = StreamSignal::never();
+    }
+
     async fn page(&self) -> Result<ChunkPage, Error> {
         let streams = streams(&*self.store)?;
         streams.read_chunks(&self.owner, &self.id, self.read).await

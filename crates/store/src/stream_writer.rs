@@ -247,3 +247,90 @@ impl ChunkWriter {
         &self.store.limits().streams
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::conversation::NewConversation;
+    use crate::memory::MemoryStore;
+    use crate::stream_tail::{StreamTail, TailEvent, TailOptions};
+
+    async fn store() -> (Arc<dyn Store>, Owner, ConversationId) {
+        let store = Arc::new(MemoryStore::new());
+        let (owner, id) = (Owner::local(), ConversationId::new("c").unwrap());
+        let new = NewConversation::new(id.clone(), 0);
+        store.create_conversation(&owner, new).await.unwrap();
+        (store, owner, id)
+    }
+
+    const STREAM: StreamId = StreamId::from_bytes([1; 16]);
+
+    /// What waits is written when the oldest has waited for long enough, not before.
+    #[tokio::test(start_paused = true)]
+    async fn what_waits_is_written_in_time() {
+        let (store, owner, id) = store().await;
+        let gather = Gather {
+            poll: None,
+            ..Gather::default()
+        };
+        let opened = ChunkWriter::open(Arc::clone(&store), &owner, &id, STREAM, gather, 0);
+        let mut writer = opened.await.unwrap().0;
+        let stored = async || {
+            let list = streams(&*store).unwrap().list_streams(&owner, &id);
+            list.await.unwrap().first().unwrap().next
+        };
+        let wait = async |writer: &mut ChunkWriter, ms| {
+            let wait = tokio::time::timeout(Duration::from_millis(ms), writer.cancelled());
+            assert!(wait.await.is_err());
+        };
+        writer.push(*b"a", 0).await.unwrap();
+        wait(&mut writer, 200).await;
+        writer.push(*b"b", 0).await.unwrap();
+        wait(&mut writer, 49).await;
+        assert_eq!(stored().await, 0);
+        wait(&mut writer, 2).await;
+        assert_eq!(stored().await, 2);
+        // Nobody waited, and the next chunk comes late.
+        writer.push(*b"c", 0).await.unwrap();
+        tokio::time::advance(Duration::from_millis(250)).await;
+        writer.push(*b"d", 0).await.unwrap();
+        assert_eq!(stored().await, 4);
+    }
+
+    /// A store whose writers are elsewhere: nobody is woken, so reader and writer look again.
+    #[tokio::test(start_paused = true)]
+    async fn what_others_write_is_found_by_looking() {
+        let (store, owner, id) = store().await;
+        let opened = ChunkWriter::open(
+            Arc::clone(&store),
+            &owner,
+            &id,
+            STREAM,
+            Gather::default(),
+            0,
+        );
+        let mut writer = opened.await.unwrap().0;
+        let options = TailOptions::default();
+        let mut tail = StreamTail::open(store, &owner, &id, STREAM, options).unwrap();
+        tail.deafen();
+        let begun = Instant::now();
+        let (event, pushed) = tokio::join!(tail.next(), async {
+            tokio::time::sleep(Duration::from_millis(30)).await;
+            writer.push(*b"a", 0).await?;
+            writer.flush().await
+        });
+        pushed.unwrap();
+        assert!(matches!(event, Some(Ok(TailEvent::Chunks { .. }))));
+        assert_eq!(begun.elapsed().as_millis(), 100);
+
+        writer.signal = StreamSignal::never();
+        let begun = Instant::now();
+        let store = Arc::clone(&writer.store);
+        let cancel = streams(&*store)
+            .unwrap()
+            .cancel_stream(&owner, &id, STREAM, 0);
+        let (stop, asked) = tokio::join!(writer.cancelled(), cancel);
+        (stop.unwrap(), asked.unwrap());
+        assert_eq!(begun.elapsed().as_millis(), 1000);
+    }
+}
