@@ -330,7 +330,8 @@ mod tests {
             .unwrap()
             .cancel_stream(&owner, &id, STREAM, 0);
         let (stop, asked) = tokio::join!(writer.cancelled(), cancel);
-        (stop.unwrap(), asked.unwrap());
+        stop.unwrap();
+        asked.unwrap();
         assert_eq!(begun.elapsed().as_millis(), 1000);
     }
 }
