@@ -4,7 +4,7 @@ use clap::{Parser, Subcommand};
 
 use crate::commands::{
     branch, checkpoint, compile, completions, conversations, convert, count, doctor, export,
-    import, log, render, restore, rewind, search, show,
+    import, log, migrate, render, restore, rewind, search, show,
 };
 use crate::exit::Exit;
 use crate::globals::Globals;
@@ -45,6 +45,7 @@ pub(crate) enum Command {
     Render(render::Arguments),
     Count(count::Arguments),
     Export(export::Arguments),
+    Migrate(migrate::Arguments),
     Doctor(doctor::Arguments),
     Completions(completions::Arguments),
 }

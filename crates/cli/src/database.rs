@@ -3,9 +3,10 @@
 use std::env;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use contexture::store::{Error as StoreError, ListConversations, Thing};
-use contexture::{Conversation, Engine, EngineError, Owner};
+use contexture::{Conversation, Engine, EngineError, Owner, PostgresStore};
 
 use crate::exit::Exit;
 use crate::failure::{Failure, Outcome};
@@ -70,6 +71,9 @@ pub(crate) enum Missing {
 /// The store's, or there is none and none is to be made.
 pub(crate) async fn open(globals: &Globals, missing: Missing) -> Outcome<Engine> {
     let address = address(globals)?;
+    if is_postgres(&address) {
+        return Ok(Engine::new(Arc::new(PostgresStore::open(&address).await?)));
+    }
     if let Some(file) = file(&address) {
         match missing {
             Missing::Refuse if !file.exists() => {
@@ -103,6 +107,11 @@ fn make_directory(file: &Path, globals: &Globals) -> Outcome<()> {
         Failure::new(Exit::Database, "no_directory", message)
             .hint("name a database in a directory you may write to: --db FILE or CONTEXTURE_DB")
     })
+}
+
+/// Whether an address names a PostgreSQL database.
+pub(crate) fn is_postgres(address: &str) -> bool {
+    address.starts_with("postgres://") || address.starts_with("postgresql://")
 }
 
 /// The file of an address, if it names one.

@@ -216,6 +216,12 @@ impl From<StoreError> for Failure {
             StoreError::Newer { .. } => {
                 failure.hint("upgrade contexture, or name another database with --db")
             }
+            StoreError::Older { .. } => {
+                failure.hint("`contexture migrate` makes or upgrades its tables")
+            }
+            StoreError::Storage { path, .. } if path.to_string_lossy().starts_with("postgres") => {
+                failure.hint("is the server there, and are name, user and password right?")
+            }
             StoreError::Storage { fault, .. } => storage(&error, failure, *fault),
             _ => failure,
         }

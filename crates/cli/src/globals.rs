@@ -6,10 +6,12 @@ use clap::{Args, ValueEnum};
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Options for all commands")]
 pub(crate) struct Globals {
-    /// The database: a file, made if it does not exist
+    /// The database: a file, made if it does not exist, or postgres://USER@HOST/DATABASE
     ///
     /// Default: contexture/contexture.db under $XDG_DATA_HOME, or under ~/.local/share. Only
-    /// commands that keep or show conversations open it. `memory:` forgets at the end.
+    /// commands that keep or show conversations open it. `memory:` forgets at the end. A PostgreSQL
+    /// database is made ready by `contexture migrate`; a password is better in CONTEXTURE_DB than
+    /// here, where other users of the machine may see it.
     #[arg(
         long,
         env = "CONTEXTURE_DB",

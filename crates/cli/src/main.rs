@@ -32,7 +32,7 @@ use clap::{CommandFactory as _, Parser as _};
 use crate::arguments::{Command, CommandLine};
 use crate::commands::{
     branch, checkpoint, compile, completions, conversations, convert, count, doctor, export,
-    import, log, render, restore, rewind, search, show,
+    import, log, migrate, render, restore, rewind, search, show,
 };
 use crate::exit::Exit;
 use crate::failure::{Failure, Outcome};
@@ -98,6 +98,7 @@ fn run(line: &CommandLine) -> Outcome {
         Command::Render(arguments) => render::run(arguments, globals),
         Command::Count(arguments) => count::run(arguments, globals),
         Command::Export(arguments) => for_it(export::run(arguments, globals)),
+        Command::Migrate(arguments) => for_it(migrate::run(arguments, globals)),
         Command::Doctor(arguments) => for_it(doctor::run(arguments, globals)),
         Command::Completions(arguments) => completions::run(arguments, CommandLine::command()),
     }

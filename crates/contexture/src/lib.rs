@@ -79,6 +79,10 @@ pub use contexture_store as store;
 /// The SQLite store: `contexture-store-sqlite`.
 pub use contexture_store_sqlite as store_sqlite;
 
+/// The PostgreSQL store, with the feature `postgres`: `contexture-store-postgres`.
+#[cfg(feature = "postgres")]
+pub use contexture_store_postgres as store_postgres;
+
 /// Conversations: `contexture-engine`.
 pub use contexture_engine as engine;
 
@@ -99,5 +103,7 @@ pub use contexture_render::{
     JsonRenderer, MarkdownRenderer, Renderer, TomlRenderer, ToonRenderer, XmlRenderer, YamlRenderer,
 };
 pub use contexture_store::{MemoryStore, Store};
+#[cfg(feature = "postgres")]
+pub use contexture_store_postgres::PostgresStore;
 pub use contexture_store_sqlite::SqliteStore;
 pub use contexture_wire::{Dialect, Format, Kind, Loss, lift, lower};

@@ -6,6 +6,7 @@ use std::io::{self, IsTerminal};
 
 use clap::Args;
 use contexture::store::{Conversation, ListConversations};
+use contexture::store_postgres;
 use contexture::store_sqlite::FORMAT;
 use contexture::{Catalogue, Engine, Format};
 use owo_colors::OwoColorize as _;
@@ -110,6 +111,9 @@ async fn database(arguments: &Arguments, globals: &Globals, checks: &mut Vec<Che
         Ok(address) => address,
         Err(failure) => return checks.push(Check::failed("database", failure)),
     };
+    if database::is_postgres(&address) {
+        return server(arguments, globals, checks).await;
+    }
     let Some(file) = database::file(&address) else {
         let found = format!("{address}, which keeps nothing");
         return checks
@@ -141,7 +145,27 @@ async fn database(arguments: &Arguments, globals: &Globals, checks: &mut Vec<Che
     };
     let found = format!("opens; the newest format this version knows is {FORMAT}");
     checks.push(Check::new("format", State::Ok, found));
-    match conversations(&engine, globals).await {
+    contents(arguments, globals, &engine, checks).await;
+}
+
+async fn server(arguments: &Arguments, globals: &Globals, checks: &mut Vec<Check>) {
+    let engine = match database::open(globals, Missing::Refuse).await {
+        Ok(engine) => engine,
+        Err(failure) => return checks.push(Check::failed("database", failure)),
+    };
+    let newest = store_postgres::FORMAT;
+    let found = format!("PostgreSQL; the newest format this version knows is {newest}");
+    checks.push(Check::new("database", State::Ok, found));
+    contents(arguments, globals, &engine, checks).await;
+}
+
+async fn contents(
+    arguments: &Arguments,
+    globals: &Globals,
+    engine: &Engine,
+    checks: &mut Vec<Check>,
+) {
+    match conversations(engine, globals).await {
         Ok(found) => {
             let items: u64 = found.iter().map(|conversation| conversation.nodes).sum();
             let kept = format!(
@@ -151,7 +175,7 @@ async fn database(arguments: &Arguments, globals: &Globals, checks: &mut Vec<Che
                 counted(items, "item")
             );
             checks.push(Check::new("contents", State::Ok, kept));
-            checks.push(integrity(arguments, globals, &engine, &found, items).await);
+            checks.push(integrity(arguments, globals, engine, &found, items).await);
         }
         Err(failure) => checks.push(Check::failed("contents", failure)),
     }

@@ -13,6 +13,7 @@ pub(crate) mod doctor;
 pub(crate) mod export;
 pub(crate) mod import;
 pub(crate) mod log;
+pub(crate) mod migrate;
 pub(crate) mod render;
 pub(crate) mod restore;
 pub(crate) mod rewind;

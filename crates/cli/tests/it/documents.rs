@@ -161,6 +161,7 @@ fn help_has_examples_and_exit_codes() {
         "render",
         "count",
         "export",
+        "migrate",
         "doctor",
         "completions",
     ] {

@@ -14,6 +14,7 @@ mod documents;
 mod errors;
 mod kept;
 mod pipes;
+mod postgres;
 mod sample;
 mod searching;
 mod sessions;

@@ -1,0 +1,48 @@
+//! `contexture migrate`: a database brought to the format of this version.
+
+use clap::Args;
+use contexture::store_postgres;
+use contexture::store_sqlite;
+use serde_json::json;
+
+use crate::database::{self, Missing};
+use crate::exit::Exit;
+use crate::failure::Outcome;
+use crate::globals::Globals;
+use crate::say;
+
+/// Make or upgrade the tables of a PostgreSQL database
+#[derive(Debug, Args)]
+#[command(after_long_help = "\
+A file is upgraded whenever it is opened; a PostgreSQL database only by this command, because other
+programs may be using it. It may be repeated, interrupted, and run by several at once.
+
+Examples:
+  contexture migrate --db postgres://contexture@localhost/contexture
+  CONTEXTURE_DB=postgres://contexture:secret@db/contexture contexture migrate")]
+pub(crate) struct Arguments {}
+
+/// Runs the command.
+///
+/// # Errors
+/// The database cannot be reached, or refuses.
+pub(crate) async fn run(_: &Arguments, globals: &Globals) -> Outcome {
+    let address = database::address(globals)?;
+    let (from, to) = if database::is_postgres(&address) {
+        let from = store_postgres::migrate(&address).await?;
+        (from, store_postgres::FORMAT)
+    } else {
+        database::open(globals, Missing::Refuse).await?;
+        (store_sqlite::FORMAT, store_sqlite::FORMAT)
+    };
+    if globals.json {
+        say::json(&json!({ "from": from, "format": to }))?;
+    } else if !globals.quiet {
+        say::styled(&match from {
+            0 => format!("tables made, format {to}\n"),
+            _ if from >= to => format!("nothing to do, format {to}\n"),
+            _ => format!("upgraded from format {from} to {to}\n"),
+        })?;
+    }
+    Ok(Exit::Done)
+}
