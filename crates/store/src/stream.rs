@@ -24,9 +24,8 @@ use crate::stream_signal::StreamSignal;
 
 /// A store that keeps the logs of running answers.
 ///
-/// What [`Store`](crate::Store) promises holds here too, with one difference: a power cut may take
-/// the latest chunks that [`Streams::append_chunks`] acknowledged, where a backend says so, as it
-/// takes the answer they belong to. Openings, ends and requests to cancel are as durable as nodes.
+/// What [`Store`](crate::Store) promises holds here too: a call is a transaction, and what was
+/// acknowledged is as durable as a node.
 ///
 /// Streams leave no events and do not make a conversation recent. A stream that ended stays until
 /// it is deleted, its conversation is, something in its conversation is redacted, or
