@@ -72,6 +72,8 @@ fn configure(conn: &Connection, options: &SqliteOptions) -> rusqlite::Result<()>
     conn.pragma_update(None, "foreign_keys", true)?;
     // Deleted conversations are to be gone, not merely unreachable.
     conn.pragma_update_and_check(None, "secure_delete", true, |_| Ok(()))?;
+    // What a call may have to take back would otherwise be written to files of SQLite's own.
+    conn.pragma_update(None, "temp_store", "memory")?;
     conn.pragma_update(None, "cache_size", -16_384)?;
     if let Some(bytes) = options.max_bytes {
         let pages = (bytes / u64::from(PAGE_BYTES)).clamp(1, u64::from(u32::MAX - 1));

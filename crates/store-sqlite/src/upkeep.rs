@@ -79,7 +79,11 @@ impl Maintenance for SqliteStore {
             // A database of before this was asked for is written anew, once.
             let mode: u32 = conn.query_row("PRAGMA auto_vacuum", [], |row| row.get(0))?;
             if mode != 2 {
-                conn.execute_batch("PRAGMA auto_vacuum = incremental; VACUUM")?;
+                // The copy made meanwhile is as large as the database: not in memory.
+                conn.execute_batch("PRAGMA temp_store = file; PRAGMA auto_vacuum = incremental")?;
+                let written = conn.execute_batch("VACUUM");
+                conn.pragma_update(None, "temp_store", "memory")?;
+                written?;
             }
             Ok(())
         })

@@ -92,7 +92,7 @@ impl Disk {
                     set(&mut self.sure, name, file);
                 }
             }
-            Call::Sync(_) | Call::SyncDirectory | Call::Say(_) => {}
+            Call::Sync(_) | Call::SyncDirectory | Call::Elsewhere(_) | Call::Say(_) => {}
         }
     }
 

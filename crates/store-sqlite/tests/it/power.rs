@@ -77,6 +77,16 @@ fn record(synchronous: &str, count: usize) -> Vec<Call> {
     assert_eq!(said.count(), count + 1);
     let removes_log = |call: &Call| matches!(call, Call::Remove(name) if name == "power.db-wal");
     assert!(calls.iter().any(removes_log), "the store was not closed");
+    // What is stored is in the database's own files and nowhere else. Making the tables sorts and
+    // takes back where SQLite likes.
+    let mut made = calls
+        .iter()
+        .skip_while(|call| !matches!(call, Call::Say(_)));
+    let elsewhere = made.find_map(|call| match call {
+        Call::Elsewhere(path) => Some(path.as_str()),
+        _ => None,
+    });
+    assert_eq!(elsewhere, None);
     calls
 }
 

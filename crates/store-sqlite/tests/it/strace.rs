@@ -19,6 +19,8 @@ pub(crate) enum Call {
     Sync(String),
     SyncDirectory,
     Remove(String),
+    /// Opened for writing, and not in the directory.
+    Elsewhere(String),
     /// The process said this, which it does once something was acknowledged.
     Say(String),
 }
@@ -94,7 +96,13 @@ fn parse(line: &str, directory: &Path) -> Option<Call> {
     if path.as_bytes() == directory.as_os_str().as_encoded_bytes() {
         return (name == "fsync" || name == "fdatasync").then_some(Call::SyncDirectory);
     }
-    let file = Path::new(&path).strip_prefix(directory).ok()?;
+    let Ok(file) = Path::new(&path).strip_prefix(directory) else {
+        let writes = opens && (line.contains("O_WRONLY") || line.contains("O_RDWR"));
+        let device = ["/dev/", "/proc/"]
+            .iter()
+            .any(|begin| path.starts_with(begin));
+        return (writes && !device).then_some(Call::Elsewhere(path));
+    };
     let file = file.to_str().unwrap().to_owned();
     if file.ends_with("-shm") {
         return None;
