@@ -9,6 +9,7 @@ use anyhow::{Result, bail};
 
 use crate::metadata::{Metadata, Package, Reach};
 use crate::peers;
+use crate::postgres::{self, Files, Server};
 use crate::shell;
 
 /// `bench`'s options.
@@ -40,14 +41,30 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
         let name = arguments.name.as_deref().unwrap_or("any name");
         bail!("no benchmark for `{name}`; there are: {}", all.join(", "));
     }
-    for (package, command) in commands {
+    for (package, mut command) in commands {
         let again = shell::typed(&command);
+        // Dropped when its benchmarks are done.
+        let server = server(&package)?;
+        if let Some(server) = &server {
+            command.env(postgres::VARIABLE, server.address());
+        }
         shell::step(&package, &again, || shell::run(command))?;
     }
     if arguments.peers {
         peers::run(Path::new(&metadata.target_directory))?;
     }
     Ok(())
+}
+
+/// The packages whose benchmarks measure PostgreSQL too.
+const WITH_POSTGRES: [&str; 1] = ["contexture"];
+
+/// A server for a package that needs one, unless the environment names one.
+fn server(package: &str) -> Result<Option<Server>> {
+    if !WITH_POSTGRES.contains(&package) || std::env::var_os(postgres::VARIABLE).is_some() {
+        return Ok(None);
+    }
+    Server::start(Files::Synced).map(Some)
 }
 
 /// `crate/benchmark` for each benchmark of the package.

@@ -1,7 +1,7 @@
-//! A PostgreSQL server for tests: made in a temporary directory, gone afterwards.
+//! A PostgreSQL server for tests and benchmarks: made in a temporary directory, gone afterwards.
 //!
-//! It listens on a free port of the loopback address, has a password of its own, and does not sync its files: nothing
-//! in it is meant to last. Tests find it in `CONTEXTURE_TEST_POSTGRES`; where that is set already, no server is made.
+//! It listens on a free port of the loopback address and has a password of its own. Nothing in it is meant to last, so
+//! it syncs its files only where the time of that is to be measured. Tests find it in `CONTEXTURE_TEST_POSTGRES`; where that is set already, no server is made.
 //!
 //! Not here: databases and tables, which each test makes for itself.
 
@@ -24,6 +24,15 @@ pub(crate) const VARIABLE: &str = "CONTEXTURE_TEST_POSTGRES";
 const ATTEMPTS: usize = 3;
 const PATIENCE: Duration = Duration::from_secs(30);
 
+/// Whether a server writes through to the disk.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Files {
+    /// As in production.
+    Synced,
+    /// As tests like it.
+    Unsynced,
+}
+
 /// A running server; stopped and removed when dropped.
 pub(crate) struct Server {
     child: Child,
@@ -37,7 +46,7 @@ impl Server {
     ///
     /// # Errors
     /// When there are no server programs and they cannot be installed, or they do not work.
-    pub(crate) fn start() -> Result<Self> {
+    pub(crate) fn start(files: Files) -> Result<Self> {
         let programs = match find_programs() {
             Some(programs) => programs,
             None => install()?,
@@ -51,7 +60,7 @@ impl Server {
         let mut failure = anyhow::anyhow!("not tried");
         for _ in 0..ATTEMPTS {
             let port = TcpListener::bind(("127.0.0.1", 0))?.local_addr()?.port();
-            match launch(&programs, &data, port) {
+            match launch(&programs, &data, port, files) {
                 Ok(child) => {
                     return Ok(Self {
                         child,
@@ -187,19 +196,21 @@ fn initialise(programs: &Path, directory: &Path, data: &Path, password: &str) ->
 }
 
 /// Starts the server and waits until it accepts connections.
-fn launch(programs: &Path, data: &Path, port: u16) -> Result<Child> {
+fn launch(programs: &Path, data: &Path, port: u16, files: Files) -> Result<Child> {
     let mut command = server_program(programs, "postgres");
     command.arg("-D").arg(data).args(["-p", &port.to_string()]);
     let settings = [
         "listen_addresses=127.0.0.1",
         "unix_socket_directories=",
         "max_connections=400",
-        "fsync=off",
-        "full_page_writes=off",
         "synchronous_commit=on",
         "log_min_messages=panic",
     ];
-    for setting in settings {
+    let unsynced: &[&str] = match files {
+        Files::Synced => &[],
+        Files::Unsynced => &["fsync=off", "full_page_writes=off"],
+    };
+    for setting in settings.iter().chain(unsynced) {
         command.args(["-c", setting]);
     }
     let mut child = command

@@ -98,7 +98,7 @@ fn server(rest: &[String]) -> Result<Option<postgres::Server>> {
     if !is_needed || std::env::var_os(postgres::VARIABLE).is_some() {
         return Ok(None);
     }
-    postgres::Server::start().map(Some)
+    postgres::Server::start(postgres::Files::Unsynced).map(Some)
 }
 
 fn offer(command: &mut Command, server: Option<&postgres::Server>) {

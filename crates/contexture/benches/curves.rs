@@ -1,8 +1,9 @@
 //! How the store's costs grow with a conversation: `cargo xtask bench curves`.
 //!
 //! One line an operation and backend, one column a size; each figure is the median of one run on one
-//! machine. Where `CONTEXTURE_TEST_POSTGRES` names a server, PostgreSQL is measured too;
-//! `cargo xtask bench curves --peers` starts one and measures other projects beside ours.
+//! machine. PostgreSQL is measured in the database that `CONTEXTURE_TEST_POSTGRES` names, which gets
+//! our tables; `cargo xtask bench` starts a server where it names none. With `--peers` other
+//! projects are measured beside ours.
 //!
 //! `--quick` leaves out the largest size; `-- 1000000` measures that size too.
 #![expect(
@@ -20,6 +21,7 @@ use contexture_store::{
     Activation, BranchLabel, ListConversations, NewBranch, NewItem, ReadRequest, RefChange,
     SearchRequest, SearchScope, Store,
 };
+use contexture_store_postgres::{PostgresStore, migrate};
 use contexture_store_sqlite::{SqliteOptions, SqliteStore, Synchronous};
 use contexture_store_testkit::Chat;
 use contexture_store_testkit::chat::{item, on};
@@ -49,6 +51,11 @@ fn main() {
                 &sizes,
             )
             .await;
+        }
+        if let Ok(address) = std::env::var("CONTEXTURE_TEST_POSTGRES") {
+            migrate(&address).await.unwrap();
+            let store = PostgresStore::open(&address).await.unwrap();
+            curves("postgresql", Arc::new(store), &sizes).await;
         }
         space(&directory.path().join("space.db")).await;
     });
