@@ -11,7 +11,7 @@ pub struct PostgresOptions {
     pub limits: Limits,
     /// Connections of this store, which is calls that run at the same time. Default 16.
     pub connections: usize,
-    /// How long a call waits for a connection to be free, before it is refused as busy. Default 5
+    /// How long a call waits for a connection to be free, before it is refused as busy. Default 30
     /// seconds.
     pub wait: Duration,
     /// How long making a connection may take. Default 10 seconds.
@@ -29,7 +29,7 @@ impl Default for PostgresOptions {
         Self {
             limits: Limits::default(),
             connections: 16,
-            wait: Duration::from_secs(5),
+            wait: Duration::from_secs(30),
             connect_timeout: Duration::from_secs(10),
             lock_timeout: Duration::from_secs(5),
             idle_timeout: Duration::from_secs(30),
