@@ -5,7 +5,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use contexture::store::{Error as StoreError, ListConversations, Thing};
+use contexture::ir::ConversationId;
+use contexture::store::{Error as StoreError, ListConversations, Maintenance, Thing};
 use contexture::{Conversation, Engine, EngineError, Owner, PostgresStore};
 
 use crate::exit::Exit;
@@ -209,6 +210,43 @@ async fn resembling(engine: &Engine, globals: &Globals, name: &str) -> Outcome<R
         // Two that begin so are as bad as many.
         if page.next.is_none() || found.begin.len() >= SHOWN {
             return Ok(found);
+        }
+        list.after = page.next;
+    }
+}
+
+/// What looks after the database.
+///
+/// # Errors
+/// This kind of database has nothing of the sort.
+pub(crate) fn upkeep(engine: &Engine) -> Outcome<&dyn Maintenance> {
+    engine.store().maintenance().ok_or_else(|| {
+        let message = "this database has no upkeep of ours";
+        Failure::new(Exit::Refused, "no_upkeep", message)
+            .hint("a database server has its own tools; `contexture export` works everywhere")
+    })
+}
+
+/// All conversations of an owner, or those of a resource.
+///
+/// # Errors
+/// The list cannot be read.
+pub(crate) async fn all(
+    engine: &Engine,
+    owner: &Owner,
+    resource: Option<&str>,
+) -> Outcome<Vec<ConversationId>> {
+    let mut ids = Vec::new();
+    let mut list = ListConversations {
+        resource: resource.map(str::to_owned),
+        limit: Some(PAGE),
+        ..ListConversations::default()
+    };
+    loop {
+        let page = engine.conversations(owner, list.clone()).await?;
+        ids.extend(page.conversations.into_iter().map(|record| record.id));
+        if page.next.is_none() {
+            return Ok(ids);
         }
         list.after = page.next;
     }

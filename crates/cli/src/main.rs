@@ -16,6 +16,7 @@ mod input;
 mod models;
 mod order;
 mod place;
+mod portable;
 mod printable;
 mod say;
 mod session;
@@ -31,8 +32,8 @@ use clap::{CommandFactory as _, Parser as _};
 
 use crate::arguments::{Command, CommandLine};
 use crate::commands::{
-    branch, checkpoint, compile, completions, conversations, convert, count, doctor, export,
-    import, log, migrate, render, restore, rewind, search, show,
+    backup, branch, checkpoint, compile, completions, conversations, convert, count, doctor,
+    export, gc, import, log, migrate, render, restore, rewind, search, show, stats, verify,
 };
 use crate::exit::Exit;
 use crate::failure::{Failure, Outcome};
@@ -99,6 +100,10 @@ fn run(line: &CommandLine) -> Outcome {
         Command::Count(arguments) => count::run(arguments, globals),
         Command::Export(arguments) => for_it(export::run(arguments, globals)),
         Command::Migrate(arguments) => for_it(migrate::run(arguments, globals)),
+        Command::Backup(arguments) => for_it(backup::run(arguments, globals)),
+        Command::Verify(arguments) => for_it(verify::run(arguments, globals)),
+        Command::Stats(arguments) => for_it(stats::run(arguments, globals)),
+        Command::Gc(arguments) => for_it(gc::run(arguments, globals)),
         Command::Doctor(arguments) => for_it(doctor::run(arguments, globals)),
         Command::Completions(arguments) => completions::run(arguments, CommandLine::command()),
     }

@@ -1,17 +1,19 @@
 //! `contexture export`: a conversation as a session file or a document.
 
 use std::fs;
-use std::path::PathBuf;
+use std::io::{self, BufWriter, Write};
+use std::path::{Path, PathBuf};
 
 use clap::Args;
+use clap::builder::PossibleValuesParser;
 use contexture::Format;
 use contexture::sessions::SessionFormat;
 
+use crate::database::Missing;
 use crate::exit::Exit;
 use crate::failure::{Failure, Outcome};
 use crate::globals::Globals;
-use crate::words::session_format;
-use crate::{database, say};
+use crate::{database, portable, say};
 
 /// Write a conversation as a session file or as a list of messages
 ///
@@ -22,13 +24,25 @@ use crate::{database, say};
 Examples:
   contexture export support-42 > support-42.json
   contexture export support-42 --to anthropic --branch main-v2
-  contexture export swe-agent:marshmallow-1867 --to swe-agent -o again.traj")]
+  contexture export swe-agent:marshmallow-1867 --to swe-agent -o again.traj
+  contexture export support-42 --to contexture > support-42.jsonl
+  contexture export --all --resource ada@example.org -o everything-of-ada.jsonl
+
+With `--to contexture` it is all there is: every branch, checkpoint, state, blob and value, as lines of
+JSON that `contexture import` reads into any database, and that come out of it byte for byte the same.")]
 pub(crate) struct Arguments {
     /// The conversation
-    conversation: String,
+    #[arg(required_unless_present = "all")]
+    conversation: Option<String>,
     /// The format; default: the one it was imported from, else items
-    #[arg(long, visible_alias = "format", value_parser = session_format())]
+    #[arg(long, visible_alias = "format", value_parser = export_format())]
     to: Option<String>,
+    /// All conversations of the owner, in the format `contexture`
+    #[arg(long, conflicts_with_all = ["conversation", "to", "branch"])]
+    all: bool,
+    /// With --all: only conversations of this resource
+    #[arg(long, requires = "all", value_name = "RESOURCE")]
+    resource: Option<String>,
     /// The branch; default: the active one
     #[arg(long)]
     branch: Option<String>,
@@ -42,8 +56,13 @@ pub(crate) struct Arguments {
 /// # Errors
 /// There is no such conversation, it cannot be written in that format, or the file cannot be written.
 pub(crate) async fn run(arguments: &Arguments, globals: &Globals) -> Outcome {
+    let whole = arguments.to.as_deref() == Some(portable::NAME);
+    if arguments.all || whole {
+        return lines(arguments, globals).await;
+    }
     let branch = arguments.branch.as_deref();
-    let chat = database::conversation(globals, &arguments.conversation, branch).await?;
+    let id = arguments.conversation.as_deref().unwrap_or_default();
+    let chat = database::conversation(globals, id, branch).await?;
     let format = match &arguments.to {
         Some(name) => name.parse::<SessionFormat>()?,
         None => {
@@ -55,11 +74,51 @@ pub(crate) async fn run(arguments: &Arguments, globals: &Globals) -> Outcome {
     let text = chat.export(format).await?;
     match &arguments.output {
         None => say::raw(&text)?,
-        Some(path) => fs::write(path, text).map_err(|error| {
-            let message = format!("cannot write `{}`: {error}", path.display());
-            Failure::new(Exit::Stream, "write", message)
-                .hint("name a file in a directory that exists and that you may write to")
-        })?,
+        Some(path) => fs::write(path, text).map_err(|error| unwritable(path, &error))?,
     }
     Ok(Exit::Done)
+}
+
+/// Writes whole conversations as lines.
+async fn lines(arguments: &Arguments, globals: &Globals) -> Outcome {
+    if arguments.branch.is_some() {
+        let message = "--to contexture writes all branches: it takes no --branch";
+        return Err(Failure::usage(message));
+    }
+    let owner = database::owner(globals)?;
+    let (engine, ids) = match &arguments.conversation {
+        Some(id) => {
+            let chat = database::conversation(globals, id, None).await?;
+            (chat.engine().clone(), vec![chat.id().clone()])
+        }
+        None => {
+            let engine = database::open(globals, Missing::Refuse).await?;
+            let ids = database::all(&engine, &owner, arguments.resource.as_deref()).await?;
+            (engine, ids)
+        }
+    };
+    let mut out: Box<dyn Write> = match &arguments.output {
+        None => Box::new(BufWriter::new(io::stdout())),
+        Some(path) => {
+            let file = fs::File::create(path).map_err(|error| unwritable(path, &error))?;
+            Box::new(BufWriter::new(file))
+        }
+    };
+    for id in &ids {
+        portable::export(&**engine.store(), &owner, id, &mut out).await?;
+    }
+    out.flush()?;
+    Ok(Exit::Done)
+}
+
+fn unwritable(path: &Path, error: &io::Error) -> Failure {
+    let message = format!("cannot write `{}`: {error}", path.display());
+    Failure::new(Exit::Stream, "write", message)
+        .hint("name a file in a directory that exists and that you may write to")
+}
+
+/// The formats of sessions, and our own.
+fn export_format() -> PossibleValuesParser {
+    let names = SessionFormat::ALL.map(SessionFormat::as_str);
+    PossibleValuesParser::new(names.into_iter().chain([portable::NAME]))
 }

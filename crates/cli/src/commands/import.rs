@@ -1,6 +1,7 @@
 //! `contexture import`: session files become conversations.
 
 use std::fmt::Write as _;
+use std::io::BufRead;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -9,6 +10,7 @@ use contexture::Engine;
 use contexture::engine::{ImportOptions, Imported, Parted};
 use contexture::ir::ConversationId;
 use contexture::sessions::{ReadOptions, Session, read};
+use contexture::store::ImportedConversation;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use owo_colors::OwoColorize as _;
 use serde_json::{Value, json};
@@ -22,7 +24,7 @@ use crate::input::Source;
 use crate::printable::{clip, counted, one_line, pad, width};
 use crate::session::format;
 use crate::words::session_format;
-use crate::{say, terminal};
+use crate::{portable, say, terminal};
 
 /// Sessions that are stored at the same time: the database commits what waits together.
 const AT_ONCE: usize = 64;
@@ -45,7 +47,8 @@ Examples:
   contexture import - --format openai-chat < chat.json
 
 Formats: openai-chat, openai-responses, anthropic, gemini, ui, items, swe-agent, tau-bench,
-claude-code, codex. A file with several sessions becomes several conversations.")]
+claude-code, codex; and contexture, whole conversations as `export --to
+contexture` writes them. A file with several sessions becomes several conversations.")]
 pub(crate) struct Arguments {
     /// The files; `-`: standard input
     #[arg(required = true)]
@@ -65,6 +68,8 @@ pub(crate) struct Arguments {
 #[derive(Default)]
 struct Harvest {
     imported: Vec<(Arc<Session>, Imported)>,
+    /// Whole conversations, of files that `export --to contexture` wrote.
+    whole: Vec<ImportedConversation>,
     skipped: Vec<String>,
     failed: Vec<Failure>,
 }
@@ -88,6 +93,16 @@ pub(crate) async fn run(arguments: &Arguments, globals: &Globals) -> Outcome {
     let progress = Progress::new(globals);
     for name in &arguments.files {
         let source = Source::from(name.as_str());
+        // What cannot be read is told of below.
+        if let Ok(Some(mut lines)) = portable::open(&source) {
+            let kept = whole(arguments, globals, &source, &mut *lines).await;
+            match kept {
+                Ok(kept) => harvest.whole.extend(kept),
+                Err(failure) if arguments.keep_going => harvest.failed.push(failure),
+                Err(failure) => return Err(failure),
+            }
+            continue;
+        }
         let sessions = match sessions(arguments, &source) {
             Ok(sessions) => sessions,
             Err(failure) if arguments.keep_going => {
@@ -121,6 +136,22 @@ pub(crate) async fn run(arguments: &Arguments, globals: &Globals) -> Outcome {
     report(&harvest, globals)?;
     let clean = harvest.failed.is_empty() && harvest.skipped.is_empty();
     Ok(if clean { Exit::Done } else { Exit::Findings })
+}
+
+/// Keeps the whole conversations of a file that `export --to contexture` wrote.
+async fn whole(
+    arguments: &Arguments,
+    globals: &Globals,
+    source: &Source,
+    lines: &mut dyn BufRead,
+) -> Outcome<Vec<ImportedConversation>> {
+    if arguments.conversation.is_some() {
+        let message = format!("{source}: whole conversations keep their ids");
+        return Err(Failure::usage(message).hint("leave out --conversation"));
+    }
+    let owner = database::owner(globals)?;
+    let engine = database::open(globals, Missing::Make).await?;
+    portable::import(&**engine.store(), &owner, source, lines).await
 }
 
 /// The sessions of a file.
@@ -276,9 +307,15 @@ fn document(harvest: &Harvest) -> Value {
             })),
         })
     });
+    let whole = harvest.whole.iter().map(|whole| {
+        json!({
+            "conversation": whole.id.as_str(), "format": portable::NAME, "items": whole.nodes,
+            "new": whole.nodes, "branches": whole.branches, "blobs": whole.blobs,
+        })
+    });
     let failed = harvest.failed.iter().map(|failure| failure.to_json());
     json!({
-        "imported": imported.collect::<Vec<_>>(),
+        "imported": imported.chain(whole).collect::<Vec<_>>(),
         "skipped": harvest.skipped,
         "failed": failed.collect::<Vec<_>>(),
     })
@@ -291,6 +328,14 @@ fn table(harvest: &Harvest) -> String {
         .map(|(_, imported)| width(imported.conversation.as_str()));
     let wide = ids.max().unwrap_or(0);
     let mut out = String::new();
+    for whole in &harvest.whole {
+        let count = counted(whole.nodes, "item");
+        let branches = match whole.branches {
+            0 | 1 => String::new(),
+            many => format!(", {many} branches"),
+        };
+        let _ = writeln!(out, "{}  {count}{branches}", whole.id.as_str().bold());
+    }
     for (session, imported) in &harvest.imported {
         let count = match (imported.new, imported.nodes) {
             (_, 0) if session.instructions.is_empty() => "nothing but its records".to_owned(),

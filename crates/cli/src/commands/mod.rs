@@ -2,6 +2,7 @@
 //!
 //! Thin on purpose: whatever another program could want to do stands in the libraries.
 
+pub(crate) mod backup;
 pub(crate) mod branch;
 pub(crate) mod checkpoint;
 pub(crate) mod compile;
@@ -11,6 +12,7 @@ pub(crate) mod convert;
 pub(crate) mod count;
 pub(crate) mod doctor;
 pub(crate) mod export;
+pub(crate) mod gc;
 pub(crate) mod import;
 pub(crate) mod log;
 pub(crate) mod migrate;
@@ -19,3 +21,5 @@ pub(crate) mod restore;
 pub(crate) mod rewind;
 pub(crate) mod search;
 pub(crate) mod show;
+pub(crate) mod stats;
+pub(crate) mod verify;

@@ -18,3 +18,4 @@ mod postgres;
 mod sample;
 mod searching;
 mod sessions;
+mod upkeep;

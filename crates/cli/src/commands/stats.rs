@@ -1,0 +1,86 @@
+//! `contexture stats`: what a conversation takes.
+
+use std::fmt::Write as _;
+
+use clap::Args;
+use contexture::store::{Amount, NodeKind};
+use serde_json::{Map, Value, json};
+
+use crate::database::{self, upkeep};
+use crate::exit::Exit;
+use crate::failure::Outcome;
+use crate::globals::Globals;
+use crate::printable::{grouped, pad, pad_left};
+use crate::say;
+
+/// Show what a conversation takes in the database
+///
+/// Bytes are those of the content as stored, compressed where it is.
+#[derive(Debug, Args)]
+#[command(after_long_help = "\
+Examples:
+  contexture stats support-42
+  contexture stats support-42 --json | jq .blobs.bytes")]
+pub(crate) struct Arguments {
+    /// The conversation
+    conversation: String,
+}
+
+/// Runs the command.
+///
+/// # Errors
+/// There is no such conversation, or the database cannot be read.
+pub(crate) async fn run(arguments: &Arguments, globals: &Globals) -> Outcome {
+    let chat = database::conversation(globals, &arguments.conversation, None).await?;
+    let owner = database::owner(globals)?;
+    let counted = upkeep(chat.engine())?.statistics(&owner, chat.id()).await?;
+    let mut rows: Vec<(&str, Amount)> = counted
+        .nodes
+        .iter()
+        .map(|(kind, amount)| (word(*kind), *amount))
+        .collect();
+    rows.extend([
+        ("state", counted.roots),
+        ("values of state", counted.values),
+        ("blobs", counted.blobs),
+        ("values beside", counted.entries),
+    ]);
+    let plain = |count: u64| Amount { count, bytes: 0 };
+    rows.extend([
+        ("names", plain(counted.names)),
+        ("events", plain(counted.events)),
+        ("segments", plain(counted.segments)),
+    ]);
+    if globals.json {
+        let rows = rows.iter().map(|(name, amount)| {
+            let amount = json!({ "count": amount.count, "bytes": amount.bytes });
+            (name.replace(' ', "_"), amount)
+        });
+        say::json(&Value::Object(rows.collect::<Map<_, _>>()))?;
+    } else {
+        let mut out = String::new();
+        for (name, amount) in rows.iter().filter(|(_, amount)| amount.count > 0) {
+            let count = pad_left(&grouped(amount.count), 10);
+            let bytes = match amount.bytes {
+                0 => String::new(),
+                bytes => format!("{} bytes", pad_left(&grouped(bytes), 14)),
+            };
+            let _ = writeln!(out, "{}{count}{bytes}", pad(name, 18));
+        }
+        say::styled(&out)?;
+    }
+    Ok(Exit::Done)
+}
+
+fn word(kind: NodeKind) -> &'static str {
+    match kind {
+        NodeKind::User => "user",
+        NodeKind::Assistant => "assistant",
+        NodeKind::Instruction => "instruction",
+        NodeKind::FunctionCall => "call",
+        NodeKind::FunctionCallOutput => "output",
+        NodeKind::Reasoning => "reasoning",
+        NodeKind::Compaction => "compaction",
+        _ => "other",
+    }
+}

@@ -1,0 +1,86 @@
+//! `contexture verify`: is what is stored what was written?
+
+use clap::Args;
+use contexture::ir::ConversationId;
+use contexture::store::verify;
+use serde_json::json;
+
+use crate::database::{self, Missing, upkeep};
+use crate::exit::Exit;
+use crate::failure::Outcome;
+use crate::globals::Globals;
+use crate::printable::counted;
+use crate::say;
+
+/// Check that what is stored is what was written
+///
+/// Every item is compared with its hash, every place, counter, name, state value and blob with what
+/// it must be, and the database file with itself. What is damaged is listed, and the rest stays
+/// readable. Changes nothing.
+#[derive(Debug, Args)]
+#[command(after_long_help = "\
+Examples:
+  contexture verify                # all conversations, and the file
+  contexture verify support-42")]
+pub(crate) struct Arguments {
+    /// Only this conversation; default: all of the owner's, and the database file
+    conversation: Option<String>,
+}
+
+/// Runs the command.
+///
+/// # Errors
+/// The database or the list of conversations cannot be read.
+pub(crate) async fn run(arguments: &Arguments, globals: &Globals) -> Outcome {
+    let owner = database::owner(globals)?;
+    let (engine, ids): (_, Vec<ConversationId>) = match &arguments.conversation {
+        Some(id) => {
+            let chat = database::conversation(globals, id, None).await?;
+            (chat.engine().clone(), vec![chat.id().clone()])
+        }
+        None => {
+            let engine = database::open(globals, Missing::Refuse).await?;
+            let ids = database::all(&engine, &owner, None).await?;
+            (engine, ids)
+        }
+    };
+    let upkeep = upkeep(&engine)?;
+    let (mut findings, mut checked) = (Vec::new(), 0);
+    if arguments.conversation.is_none() {
+        let lines = upkeep.verify_medium().await?;
+        findings.extend(
+            lines
+                .into_iter()
+                .map(|line| format!("the database: {line}")),
+        );
+    }
+    for id in &ids {
+        let page = verify(upkeep, &owner, id).await?;
+        checked += page.checked;
+        findings.extend(page.findings.iter().map(ToString::to_string));
+    }
+    let conversations = ids.len() as u64;
+    if globals.json {
+        let document = json!({
+            "conversations": conversations, "checked": checked, "findings": findings,
+        });
+        say::json(&document)?;
+    } else {
+        for finding in &findings {
+            say::styled(&format!("{finding}\n"))?;
+        }
+        if !globals.quiet {
+            let what = counted(conversations, "conversation");
+            let found = match findings.len() as u64 {
+                0 => "nothing is damaged".to_owned(),
+                count => counted(count, "finding"),
+            };
+            let rows = counted(checked, "row");
+            say::styled(&format!("{what}, {rows} checked: {found}\n"))?;
+        }
+    }
+    Ok(match findings.is_empty() {
+        true => Exit::Done,
+        false => Exit::Findings,
+    })
+}

@@ -1,0 +1,132 @@
+//! Whole conversations out and in again, copies of the database, checking it.
+
+use serde_json::Value;
+
+use crate::command::{Place, example};
+
+fn json(text: &str) -> Value {
+    serde_json::from_str(text).unwrap()
+}
+
+/// A place with two conversations, one of them with a branch.
+fn kept() -> Place {
+    let place = Place::new();
+    let session = example("marshmallow-1867.traj");
+    place.ok(&format!("import {}", session.display()));
+    let chat = r#"[{"role":"user","content":"hi"},{"role":"assistant","content":"hello"},{"role":"user","content":"bye"}]"#;
+    place.write("chat.json", chat);
+    place.ok("import chat.json --conversation chat");
+    let other = chat.replace("bye", "and more");
+    place.write("other.json", other);
+    place.ok("import other.json --conversation chat");
+    place
+}
+
+#[test]
+fn whole_conversations_go_out_and_come_in_equal() {
+    let place = kept();
+    let text = place.ok("export chat --to contexture");
+    assert!(text.starts_with(r#"{"conversation":{"format":1,"owner":"local","id":"chat""#));
+    place.ok("export --all -o all.jsonl");
+    let all = std::fs::read_to_string(place.path("all.jsonl")).unwrap();
+    assert!(all.contains(&text));
+    let other = Place::new();
+    other.write("all.jsonl", &all);
+    let said = other.ok("import all.jsonl");
+    assert!(said.contains("chat  4 items, 2 branches"), "{said}");
+    other.ok("export --all -o again.jsonl");
+    assert!(std::fs::read_to_string(other.path("again.jsonl")).unwrap() == all);
+    // From standard input, and as JSON.
+    let third = Place::new();
+    let run = third.feed("import - --json", text.clone());
+    assert_eq!(run.code, 0, "{}", run.err);
+    assert_eq!(json(&run.out)["imported"][0]["conversation"], "chat");
+    assert_eq!(third.ok("export chat --to contexture"), text);
+    // What is there already is not touched.
+    let again = third.feed("import -", text);
+    assert_eq!(again.code, 4, "{}", again.err);
+    let nobody = place.ok("export --all --resource nobody");
+    assert_eq!(nobody.trim(), "");
+}
+
+#[test]
+fn lines_that_are_wrong_are_named() {
+    let place = kept();
+    let text = place.ok("export chat --to contexture");
+    let other = Place::new();
+    for (bad, line, said) in [
+        (
+            text.replace("hello", "hallo"),
+            text.lines().count(),
+            "checksum",
+        ),
+        (
+            text.lines()
+                .take(4)
+                .map(|line| format!("{line}\n"))
+                .collect(),
+            5,
+            "cut off",
+        ),
+        (
+            text.replacen("\"kind\":\"user\"", "\"kind\":\"robot\"", 1),
+            4,
+            "robot",
+        ),
+    ] {
+        other.write("bad.jsonl", bad);
+        let run = other.run("import bad.jsonl");
+        assert_eq!(run.code, 6, "{}", run.err);
+        let place = format!("line {line}");
+        for words in ["bad.jsonl", &place, said, "nothing was stored"] {
+            assert!(run.err.contains(words), "{words}: {}", run.err);
+        }
+        assert_eq!(other.run("show chat x").code, 3);
+    }
+    let run = other.run("import bad.jsonl --conversation other");
+    assert_eq!(run.code, 2, "{}", run.err);
+}
+
+#[test]
+fn a_database_is_copied_checked_and_counted() {
+    let place = kept();
+    place.ok("backup copy.db");
+    let taken = place.run("backup copy.db");
+    assert_eq!(taken.code, 4, "{}", taken.err);
+    assert!(taken.err.contains("copy.db"), "{}", taken.err);
+    let sound = place.ok("--db copy.db verify");
+    assert!(
+        sound.contains("2 conversations") && sound.contains("nothing is damaged"),
+        "{sound}"
+    );
+    assert_eq!(
+        place.ok("--db copy.db export chat --to contexture"),
+        place.ok("export chat --to contexture")
+    );
+    assert_eq!(
+        json(&place.ok("verify chat --json"))["findings"],
+        Value::Array(Vec::new())
+    );
+    let counted = json(&place.ok("stats chat --json"));
+    assert_eq!(counted["user"]["count"], 3);
+    assert!(place.ok("stats chat").contains("user"));
+    assert_eq!(json(&place.ok("gc --json"))["blobs"], 0);
+    assert_eq!(place.run("verify nobody").code, 3);
+    // A byte in the middle of a text.
+    let path = place.path("copy.db");
+    let mut bytes = std::fs::read(&path).unwrap();
+    let at = bytes
+        .windows(5)
+        .position(|window| window == b"hello")
+        .unwrap();
+    bytes[at] ^= 1;
+    std::fs::write(&path, bytes).unwrap();
+    let run = place.run("--db copy.db verify");
+    assert_eq!(run.code, 1, "{}", run.out);
+    assert!(
+        run.out
+            .contains("damaged node in conversation chat at depth 2"),
+        "{}",
+        run.out
+    );
+}
