@@ -12,6 +12,7 @@ use contexture_store_sqlite::SqliteStore;
 use crate::environment::{Clock, IdSource, RandomIds, SystemClock};
 use crate::error::EngineError;
 use crate::open::Database;
+use crate::secrets::Secrets;
 
 /// Opens and lists conversations. Cheap to clone; clones share everything.
 #[derive(Clone, Debug)]
@@ -20,6 +21,7 @@ pub struct Engine {
     clock: Arc<dyn Clock>,
     ids: Arc<dyn IdSource>,
     catalogue: Arc<Catalogue>,
+    secrets: Option<Arc<Secrets>>,
 }
 
 impl Engine {
@@ -31,6 +33,7 @@ impl Engine {
             clock: Arc::new(SystemClock),
             ids: Arc::new(RandomIds),
             catalogue: Arc::new(Catalogue::builtin().clone()),
+            secrets: None,
         }
     }
 
@@ -73,6 +76,20 @@ impl Engine {
         self
     }
 
+    /// The same engine, that takes secrets out of items before they are stored: of messages, answers
+    /// and sessions. Default: nothing is taken out. What the model is sent is compiled from what is
+    /// stored, so it does not see them either.
+    ///
+    /// ```
+    /// use contexture_engine::{Engine, Secrets};
+    /// let engine = Engine::in_memory().with_secrets(Secrets::common());
+    /// ```
+    #[must_use]
+    pub fn with_secrets(mut self, secrets: Secrets) -> Self {
+        self.secrets = Some(Arc::new(secrets));
+        self
+    }
+
     /// The owner's conversations, most recently updated first, a page at a time.
     pub async fn conversations(
         &self,
@@ -102,6 +119,10 @@ impl Engine {
     #[must_use]
     pub fn catalogue(&self) -> &Catalogue {
         &self.catalogue
+    }
+
+    pub(crate) fn secrets(&self) -> Option<&Secrets> {
+        self.secrets.as_deref()
     }
 
     pub(crate) fn now_ms(&self) -> i64 {

@@ -96,9 +96,11 @@ impl Engine {
             None => conversation_id(&session.source_id)?,
         };
         let first = session.tree.iter().find_map(|node| node.created_at);
+        let redacted = self.secrets().map(|secrets| secrets.session(session));
         let import = Import {
             engine: self,
-            session,
+            session: redacted.as_ref().unwrap_or(session),
+            given: session,
             owner: &options.owner,
             named: options.conversation.is_some(),
             id,
@@ -118,6 +120,8 @@ impl Engine {
 struct Import<'a> {
     engine: &'a Engine,
     session: &'a Session,
+    /// The session before secrets were taken out.
+    given: &'a Session,
     owner: &'a Owner,
     id: ConversationId,
     /// Whether somebody said which conversation it is.
@@ -543,7 +547,7 @@ impl Import<'_> {
             message_id,
             origin: node.origin,
             audience: node.audience,
-            meaning_hash: meaning_hash(&node.item),
+            meaning_hash: (self.given.tree.get(index)).and_then(|node| meaning_hash(&node.item)),
             ..NewItem::new(
                 Engine::node_id(&self.key, index),
                 &node.item,

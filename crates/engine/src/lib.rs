@@ -26,6 +26,7 @@ mod record;
 mod resolve;
 mod save;
 mod search;
+mod secrets;
 mod state_node;
 mod usage;
 
@@ -43,3 +44,4 @@ pub use open::Database;
 pub use record::Recorded;
 pub use resolve::Resolved;
 pub use save::Committed;
+pub use secrets::{SecretPattern, Secrets};

@@ -79,7 +79,10 @@ impl Conversation {
                 ..NewItem::new(
                     Engine::node_id(key.as_bytes(), index),
                     item,
-                    item.to_json(),
+                    match self.engine().secrets() {
+                        Some(secrets) => secrets.item(item).to_json(),
+                        None => item.to_json(),
+                    },
                     now,
                 )
             });

@@ -9,7 +9,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use contexture_ir::{
-    BranchName, Item, MessageId, NodeId, UiMessage, UiRole, canonical_json, meaning_hash, text_part,
+    BranchName, ContentHash, Item, MessageId, NodeId, UiMessage, UiRole, canonical_json,
+    meaning_hash, text_part,
 };
 use contexture_store::{
     Activation, AppendAt, AppendRequest, Appended, BranchLabel, NewBranch, NewItem, Node,
@@ -21,6 +22,7 @@ use crate::conversation::Conversation;
 use crate::engine::Engine;
 use crate::error::EngineError;
 use crate::path::{message_of, parse};
+use crate::secrets::Secrets;
 
 /// How far back an output looks for the call it answers.
 const ANSWER_WINDOW: u64 = 512;
@@ -51,7 +53,10 @@ pub struct Committed {
 /// One staged entry beside what the branch knows of it.
 struct Entry {
     id: MessageId,
+    /// As they are stored.
     items: Vec<Item>,
+    /// Of the items as they were given.
+    hashes: Vec<Option<ContentHash>>,
     stored: Vec<Arc<Node>>,
     verdict: Verdict,
 }
@@ -202,9 +207,13 @@ impl Conversation {
             Staged::LastAssistant(text) => UiMessage::text(UiRole::Assistant, &text),
             Staged::Item(item) => {
                 let (id, verdict) = (fresh_id(key, index)?, Verdict::New);
+                let hashes = vec![meaning_hash(&item)];
+                let secrets = self.engine().secrets();
+                let item = secrets.map_or_else(|| item.clone(), |secrets| secrets.item(&item));
                 return Ok(Entry {
                     id,
                     items: vec![item],
+                    hashes,
                     stored: Vec::new(),
                     verdict,
                 });
@@ -225,11 +234,18 @@ impl Conversation {
         } else {
             Vec::new()
         };
-        let lifted = lift_message(&message);
+        let mut lifted = lift_message(&message);
+        let hashes = lifted.items.iter().map(meaning_hash).collect();
+        let mut message = message;
+        if let Some(secrets) = self.engine().secrets() {
+            message = without(secrets, message);
+            lifted = lift_message(&message);
+        }
         let verdict = judge(&message, &lifted.items, &stored, head)?;
         Ok(Entry {
             id,
             items: lifted.items,
+            hashes,
             stored,
             verdict,
         })
@@ -307,7 +323,7 @@ impl Conversation {
                     answers: answers.map(|call| call.node),
                     message_id: Some(message),
                     copied_from: copied(at),
-                    meaning_hash: meaning_hash(item),
+                    meaning_hash: entry.hashes.get(at).copied().flatten(),
                     ..NewItem::new(id, item, item.to_json(), now)
                 });
             }
@@ -431,6 +447,13 @@ fn judge(
     } else {
         Verdict::Changed
     })
+}
+
+/// A message without the secrets in it.
+fn without(secrets: &Secrets, message: UiMessage) -> UiMessage {
+    let redacted = serde_json::to_string(&message).ok();
+    let redacted = redacted.and_then(|json| UiMessage::parse(&secrets.redact(&json)).ok());
+    redacted.unwrap_or(message)
 }
 
 fn same_text(a: &UiMessage, b: &UiMessage) -> bool {

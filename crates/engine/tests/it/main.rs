@@ -6,5 +6,6 @@ mod calls;
 mod drafts;
 mod grown;
 mod imports;
+mod secrets;
 mod support;
 mod tree;

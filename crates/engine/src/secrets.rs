@@ -1,0 +1,316 @@
+//! Keys and passwords that look like themselves, taken out of what is stored.
+//!
+//! Off unless an engine is given [`Secrets`]. Patterns are data and matched in one pass over an
+//! item's JSON, escapes and nested JSON included. What matches becomes `[redacted: name]`, the same
+//! each time, so a message that is sent again is known again; hashes for matching are taken before.
+//!
+//! Not here: secrets without a shape of their own, state that the caller writes, and what was stored
+//! before the engine had this.
+
+use std::borrow::Cow;
+
+use contexture_ir::{Item, Raw};
+use contexture_sessions::Session;
+
+const BEGIN: &str = "-----BEGIN ";
+const DASHES: &str = "-----";
+
+/// What a secret looks like.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum SecretPattern {
+    /// A word that begins in a known way, and does not stand within a longer one.
+    Word {
+        /// What it is, for whoever reads what is left.
+        name: String,
+        /// How it begins; ASCII.
+        begins: String,
+        /// Characters that may follow besides letters and digits of ASCII.
+        also: String,
+        /// At least so many of them follow.
+        least: usize,
+        /// At most so many; a longer word is something else.
+        most: usize,
+        /// So many letters and digits follow one another somewhere, with a digit among them: names
+        /// made of words have no such piece.
+        solid: usize,
+    },
+    /// A PEM block with this label, `PRIVATE KEY` say, words in capitals before it or not; without its
+    /// end mark it goes to the end of its text.
+    Pem {
+        /// What it is, for whoever reads what is left.
+        name: String,
+        /// How the label ends.
+        label: String,
+    },
+}
+
+/// The secrets that are taken out; see
+/// [`Engine::with_secrets`](crate::Engine::with_secrets).
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Secrets {
+    /// The patterns, the first that fits counts.
+    pub patterns: Vec<SecretPattern>,
+}
+
+impl Secrets {
+    /// Keys of OpenAI, Anthropic and those shaped like them, AWS, GitHub, Google, Slack; private keys
+    /// in PEM.
+    #[must_use]
+    pub fn common() -> Self {
+        let word = |name: &str, begins: &str, also: &str, least, most, solid| SecretPattern::Word {
+            name: name.to_owned(),
+            begins: begins.to_owned(),
+            also: also.to_owned(),
+            least,
+            most,
+            solid,
+        };
+        let mut patterns = vec![
+            word("API key", "sk-", "-_", 20, 400, 16),
+            word("AWS key id", "AKIA", "", 16, 16, 1),
+            word("AWS key id", "ASIA", "", 16, 16, 1),
+            word("GitHub token", "github_pat_", "_", 40, 255, 16),
+            word("Google API key", "AIza", "-_", 35, 35, 8),
+            SecretPattern::Pem {
+                name: "private key".to_owned(),
+                label: "PRIVATE KEY".to_owned(),
+            },
+        ];
+        for kind in ["ghp_", "gho_", "ghu_", "ghs_", "ghr_"] {
+            patterns.push(word("GitHub token", kind, "", 36, 255, 36));
+        }
+        for kind in ["xoxb-", "xoxp-", "xoxa-", "xoxr-", "xoxs-"] {
+            patterns.push(word("Slack token", kind, "-", 20, 255, 10));
+        }
+        Self { patterns }
+    }
+
+    /// A JSON text without the secrets in its strings; still the same JSON besides.
+    #[must_use]
+    pub fn redact<'a>(&self, json: &'a str) -> Cow<'a, str> {
+        let mut out = String::new();
+        let (mut kept, mut at) = (0, 0);
+        while let Some(rest) = json.get(at..).filter(|rest| !rest.is_empty()) {
+            let found = self.patterns.iter().find_map(|pattern| {
+                let length = pattern.matches(json, at)?;
+                Some((pattern.name(), length))
+            });
+            let Some((name, length)) = found else {
+                at += rest.chars().next().map_or(1, char::len_utf8);
+                continue;
+            };
+            out.push_str(json.get(kept..at).unwrap_or_default());
+            out.extend(["[redacted: ", name, "]"]);
+            at += length;
+            kept = at;
+        }
+        if kept == 0 {
+            return Cow::Borrowed(json);
+        }
+        out.push_str(json.get(kept..).unwrap_or_default());
+        Cow::Owned(out)
+    }
+
+    /// An item without its secrets; the same one if it has none.
+    pub(crate) fn item(&self, item: &Item) -> Item {
+        let json = item.to_json();
+        match self.redact(&json) {
+            Cow::Owned(redacted) => Item::parse(&redacted).unwrap_or_else(|_| item.clone()),
+            Cow::Borrowed(_) => item.clone(),
+        }
+    }
+
+    /// A session without its secrets: items, instructions, title, what is kept beside.
+    pub(crate) fn session(&self, session: &Session) -> Session {
+        let mut session = session.clone();
+        for node in &mut session.tree {
+            node.item = self.item(&node.item);
+        }
+        for message in &mut session.instructions {
+            if let Item::Message(redacted) = self.item(&Item::Message(message.clone())) {
+                *message = redacted;
+            }
+        }
+        session.title = session.title.map(|title| self.redact(&title).into_owned());
+        if let Cow::Owned(redacted) = self.redact(session.metadata.get())
+            && let Ok(redacted) = Raw::parse(redacted)
+        {
+            session.metadata = redacted;
+        }
+        session
+    }
+}
+
+impl SecretPattern {
+    fn name(&self) -> &str {
+        match self {
+            Self::Word { name, .. } | Self::Pem { name, .. } => name,
+        }
+    }
+
+    /// How many bytes of a secret begin at `at`.
+    fn matches(&self, json: &str, at: usize) -> Option<usize> {
+        let text = json.get(at..)?;
+        match self {
+            Self::Word {
+                begins,
+                also,
+                least,
+                most,
+                solid,
+                ..
+            } => {
+                let body = text.strip_prefix(begins.as_str())?;
+                if begins.is_empty() || !begins_a_word(json, at) {
+                    return None;
+                }
+                let fits = |c: char| c.is_ascii_alphanumeric() || also.contains(c);
+                let length = body.find(|c| !fits(c)).unwrap_or(body.len());
+                let body = body.get(..length)?;
+                let is_solid = |piece: &str| {
+                    piece.len() >= *solid && piece.contains(|c: char| c.is_ascii_digit())
+                };
+                let pieces = body.split(|c: char| !c.is_ascii_alphanumeric());
+                let fits = (*least..=*most).contains(&length) && pieces.into_iter().any(is_solid);
+                fits.then_some(begins.len() + length)
+            }
+            Self::Pem { label, .. } => {
+                let words = text.strip_prefix(BEGIN)?;
+                let end = words.find(|c: char| !(c.is_ascii_uppercase() || c == ' '))?;
+                let (words, rest) = words.split_at_checked(end)?;
+                if !words.ends_with(label.as_str()) || !rest.starts_with(DASHES) {
+                    return None;
+                }
+                let inside = rest.get(..end_of_string(rest)).unwrap_or(rest);
+                let tail = format!("{label}{DASHES}");
+                let length = inside.find(&tail).map(|end| end + tail.len());
+                Some(BEGIN.len() + words.len() + length.unwrap_or(inside.len()))
+            }
+        }
+    }
+}
+
+/// Whether what stands before `at` ends a word: `n` does, if it is the end of a line break's `\n`.
+fn begins_a_word(json: &str, at: usize) -> bool {
+    let before = json.get(..at).unwrap_or_default();
+    let mut last = before.bytes().rev();
+    match last.next() {
+        None => true,
+        Some(b'n' | b'r' | b't') => last.next() == Some(b'\\'),
+        Some(byte) => !(byte.is_ascii_alphanumeric() || b"_-+/".contains(&byte)),
+    }
+}
+
+/// Where the string ends in which `text` begins.
+fn end_of_string(text: &str) -> usize {
+    let mut escaped = false;
+    for (at, byte) in text.bytes().enumerate() {
+        match byte {
+            b'"' if !escaped => return at,
+            b'\\' => escaped = !escaped,
+            _ => escaped = false,
+        }
+    }
+    text.len()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const BODY: &str = "T3BlbkFJ4c8R2mQz7LkW9xYp1NvB6dHs";
+
+    fn check(json: &str, wanted: &str) {
+        let common = Secrets::common();
+        let once = common.redact(json);
+        assert_eq!(once, wanted);
+        assert_eq!(common.redact(&once), wanted, "twice is once");
+    }
+
+    #[test]
+    fn keys_are_taken_out_wherever_they_stand() {
+        let all = format!("{BODY}{BODY}");
+        for key in [
+            format!("sk-{BODY}"),
+            format!("sk-proj-{BODY}_{BODY}"),
+            format!("sk-ant-api03-{BODY}-{BODY}-AA"),
+        ] {
+            for (before, after) in [
+                ("\"", "\""),
+                ("\"my key is ", ", keep it\""),
+                (r#""export KEY="#, r#"\nnext""#),
+                (r#""a line\n"#, r#"\t""#),
+                (r#""{\"key\": \""#, r#"\"}""#),
+                (r#""{\"text\": \"a\\n"#, r#"\"}""#),
+                ("\"https://u:", "@host\""),
+                ("\"über–", "…\""),
+            ] {
+                check(
+                    &format!("{before}{key}{after}"),
+                    &format!("{before}[redacted: API key]{after}"),
+                );
+            }
+        }
+        for (key, name) in [
+            ("AKIA3EXAMPLE7KEY2ABC", "AWS key id"),
+            (&format!("ghp_{}", &all[..36]), "GitHub token"),
+            (&format!("github_pat_{}_{all}", &all[..22]), "GitHub token"),
+            (&format!("AIza{}", &all[..35]), "Google API key"),
+            ("xoxb-123456789012-abcdefghijkl", "Slack token"),
+        ] {
+            check(&format!("\"{key}\""), &format!("\"[redacted: {name}]\""));
+        }
+        check(
+            &format!("\"sk-{BODY} sk-{BODY}\""),
+            "\"[redacted: API key] [redacted: API key]\"",
+        );
+    }
+
+    #[test]
+    fn private_keys_are_taken_out_whole() {
+        for kind in ["", "RSA ", "OPENSSH "] {
+            let begin = format!("-----BEGIN {kind}PRIVATE KEY-----");
+            let end = format!("-----END {kind}PRIVATE KEY-----");
+            let key = format!(r"{begin}\nMIIEvQ+/=\n{end}");
+            check(
+                &format!(r#"["a {key}\nb","c"]"#),
+                r#"["a [redacted: private key]\nb","c"]"#,
+            );
+            // Without its end it goes to the end of its text and no further.
+            check(
+                &format!(r#"["a {begin}\nMII \"x","c"]"#),
+                r#"["a [redacted: private key]","c"]"#,
+            );
+        }
+    }
+
+    #[test]
+    fn what_only_resembles_a_key_stays() {
+        let common = Secrets::common();
+        for text in [
+            "\"sk-\"",
+            "\"sk-learn-compatible-estimators-for-all-2024\"",
+            "\"sk-SK-Slovakia_and_other_locales_of_the_year\"",
+            "\"task-T3BlbkFJ4c8R2mQz7LkW9xYp\"",
+            "\"disk-0123456789abcdef0123456789abcdef\"",
+            "\"AKIA\" and \"AKIA1234\"",
+            "\"AKIA3EXAMPLE7KEY2ABCD\"",
+            "\"AKIA3EXAMPLE7KEY2ABCx\"",
+            "\"xAKIA3EXAMPLE7KEY2ABC\"",
+            "\"ghp_short\"",
+            "\"YWJjZGVm/AKIA3EXAMPLE7KEY2ABC+ZZ\"",
+            "\"-----BEGIN CERTIFICATE-----\\nMIIC\\n-----END CERTIFICATE-----\"",
+            "\"-----BEGIN PUBLIC KEY-----\\nMIIC\\n-----END PUBLIC KEY-----\"",
+            "\"-----BEGIN \"",
+            "\"0123456789abcdef0123456789abcdef\"",
+            "\"data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAA\"",
+            "",
+        ] {
+            assert!(
+                matches!(common.redact(text), Cow::Borrowed(same) if same == text),
+                "{text}"
+            );
+        }
+    }
+}

@@ -1,0 +1,69 @@
+//! Secrets are not stored, and what held them is known again all the same.
+
+use contexture_engine::{ImportOptions, Secrets};
+use contexture_ir::{Item, Message, Owner, Role, meaning_hash};
+use contexture_sessions::{ReadOptions, detect, read};
+use contexture_store::{At, ReadRequest};
+
+use crate::support::{answers, asks, branches, engine, texts};
+
+const KEY: &str = "sk-proj-T3BlbkFJ4c8R2mQz7LkW9xYp1NvB6dHs";
+
+#[tokio::test]
+async fn a_message_keeps_its_words_and_loses_its_keys() {
+    let engine = engine().with_secrets(Secrets::common());
+    let chat = engine.conversation("chat").open().await.unwrap();
+    let said = format!("use {KEY} please");
+    let draft = || [asks("u1", &said), answers("a1", &format!("{KEY}?"))];
+    chat.save(draft()).await.unwrap();
+    assert_eq!(
+        texts(&chat).await,
+        ["use [redacted: API key] please", "[redacted: API key]?"]
+    );
+    let request = ReadRequest::whole(At::Branch(chat.branch()));
+    let page = engine
+        .store()
+        .read(&Owner::local(), chat.id(), request)
+        .await
+        .unwrap();
+    assert!(page.nodes.iter().all(|node| !node.json.contains("T3Blbk")));
+    // Whoever sends the message again sends it as it was.
+    let given = Item::Message(Message::text(Role::User, &said));
+    assert_eq!(page.nodes[0].meaning_hash, meaning_hash(&given));
+    assert!(chat.save(draft()).await.unwrap().nodes.is_empty());
+    assert_eq!(branches(&chat).await, ["main 2 *"]);
+    assert!(chat.save([asks("u1", "use nothing")]).await.unwrap().opened);
+}
+
+#[tokio::test]
+async fn a_session_is_imported_without_its_keys_and_grows() {
+    let engine = engine().with_secrets(Secrets::common());
+    let options = ImportOptions {
+        owner: Owner::local(),
+        conversation: Some("chat".parse().unwrap()),
+    };
+    let mut log = format!(
+        r#"[{{"role":"system","content":"{KEY}"}},{{"role":"user","content":"my key: {KEY}"}}"#
+    );
+    for (added, nodes) in [
+        ("", 1),
+        (r#",{"role":"assistant","content":"thanks"}"#, 1),
+        ("", 0),
+    ] {
+        log.push_str(added);
+        let text = format!("{log}]");
+        let format = detect(&text, "chat.json").unwrap().format;
+        let session = read(format, &text, &ReadOptions::default())
+            .unwrap()
+            .remove(0);
+        let imported = engine.import(&session, &options).await.unwrap();
+        assert_eq!((imported.new, imported.branches), (nodes, 1), "{text}");
+    }
+    let chat = engine.conversation("chat").existing().await.unwrap();
+    assert_eq!(
+        texts(&chat).await,
+        ["my key: [redacted: API key]", "thanks"]
+    );
+    let record = engine.record(&Owner::local(), chat.id()).await.unwrap();
+    assert!(!format!("{record:?}").contains("T3Blbk"));
+}
