@@ -16,6 +16,7 @@ use crate::event;
 use crate::fault::Fault;
 use crate::node_row::{self, Known, Slots};
 use crate::path::{Position, Tip, contains, insert_segment};
+use crate::search_index;
 use crate::state::{self, Loaded};
 use crate::stream;
 use crate::tx::Tx;
@@ -26,12 +27,13 @@ enum Target {
     Open { new: NewBranch, sibling: bool },
 }
 
-/// Appends; `request` is within the limits already.
+/// Appends; `request` is within the limits already, `terms` are those of its items.
 pub(crate) async fn append(
     tx: &mut Tx<'_>,
     owner: &Owner,
     id: &ConversationId,
     request: &AppendRequest,
+    terms: &[String],
     limits: &Limits,
 ) -> Result<Appended, Fault> {
     let key = Key::of(owner, id).bytes();
@@ -74,7 +76,13 @@ pub(crate) async fn append(
     if let Some(claim) = request.ends_stream {
         stream::end(tx, &conv, claim, request.at_ms).await?;
     }
+    let before = row.tip.position.depth;
     let row = write_items(tx, &mut conv, request, row, root_no, &counters)?;
+    let after = Position {
+        segment: row.segment,
+        depth: before,
+    };
+    search_index::add(tx, &conv, after, request, terms);
     conv.save(tx);
     Ok(Appended {
         branch: Some(row.name),

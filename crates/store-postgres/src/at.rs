@@ -35,7 +35,7 @@ pub(crate) async fn state(
 }
 
 /// The conversation and the place that `at` names in it.
-async fn look(
+pub(crate) async fn look(
     tx: &Tx<'_>,
     owner: &Owner,
     id: &ConversationId,

@@ -17,6 +17,7 @@ use crate::filter::{self, Condition};
 use crate::param::{Bytea, params};
 use crate::path::Tip;
 use crate::row::{count, get};
+use crate::search_index;
 use crate::tx::Tx;
 
 /// The columns that [`record`] reads.
@@ -73,14 +74,15 @@ pub(crate) async fn create(
         ],
     );
     tx.later(
-        "INSERT INTO contexture.listings (owner, id, conversation, resource, updated_ms) \
-         VALUES ($1, $2, $3, $4, $5)",
+        "INSERT INTO contexture.listings (owner, id, conversation, resource, updated_ms, \
+         terms_version) VALUES ($1, $2, $3, $4, $5, $6)",
         params![
             owner.as_str(),
             new.id.as_str(),
             key,
             text(new.resource.as_deref()),
-            at_ms
+            at_ms,
+            search_index::RULE
         ],
     );
     filter::save_attributes(tx, key, &new.metadata);

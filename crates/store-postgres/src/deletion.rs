@@ -39,8 +39,9 @@ macro_rules! some_of {
 }
 
 /// Removes some rows of a conversation, table by table.
-const TABLES: [(&str, i64); 11] = [
+const TABLES: [(&str, i64); 12] = [
     (some_of!("nodes", "segment, depth"), STEP_ROWS),
+    (some_of!("terms", "segment, depth"), STEP_ROWS),
     (some_of!("segments", "segment"), STEP_ROWS),
     (some_of!("branches", "branch"), STEP_ROWS),
     (some_of!("checkpoints", "name"), STEP_ROWS),

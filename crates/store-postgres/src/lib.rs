@@ -18,6 +18,12 @@
 //! after, appends and blobs are repeated, which their ids make exact, and anything else is
 //! [`Error::OutcomeUnknown`](contexture_store::Error::OutcomeUnknown).
 //!
+//! # Searching
+//!
+//! Each node has its terms beside it in a `tsvector`, made by `contexture_store::rules` and not by
+//! the server's text search; the index proposes places, the rules judge. Among more than are judged,
+//! the newest by their nodes' time are taken.
+//!
 //! # Poolers
 //!
 //! Nothing outlives a transaction: no prepared statements, session settings, advisory locks,
@@ -53,6 +59,9 @@ mod path;
 mod pool;
 mod redact;
 mod row;
+mod search;
+mod search_index;
+mod searching;
 mod state;
 mod store;
 mod stream;

@@ -16,7 +16,7 @@ use crate::pool::Server;
 use crate::row::get;
 
 /// The newest format this version knows.
-pub const FORMAT: u32 = 2;
+pub const FORMAT: u32 = 3;
 
 /// A step from one format to the next.
 struct Migration {
@@ -34,6 +34,10 @@ const MIGRATIONS: [Migration; FORMAT as usize] = [
     Migration {
         sql: include_str!("../migrations/0002_streams.sql"),
         needs: 2,
+    },
+    Migration {
+        sql: include_str!("../migrations/0003_terms.sql"),
+        needs: 3,
     },
 ];
 

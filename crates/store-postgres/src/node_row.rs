@@ -27,7 +27,7 @@ const CODEC_PLAIN: i16 = 0;
 /// Rows of one statement.
 const BATCH: usize = 500;
 
-/// The columns that [`decode`] reads.
+/// The columns that [`decode`] and [`sound`] read.
 macro_rules! columns {
     () => {
         "n.segment, n.depth, n.messages, n.turns, n.compacted, n.kind, n.origin, n.audience, \
@@ -35,6 +35,8 @@ macro_rules! columns {
          n.copied_from, n.run, n.response, n.message_id, n.item, n.redacted_ms"
     };
 }
+
+pub(crate) use columns;
 
 /// Nodes, each with the one before it, column 21.
 macro_rules! with_parent {
@@ -465,10 +467,29 @@ fn alone(conv: &Conv, row: &Row) -> Result<Arc<Node>, Fault> {
     decode(conv, row, before).map(Arc::new)
 }
 
-/// Reads a row and checks that its bytes are those that were written.
+/// A row as a node without its parent; `None` if it is damaged.
+pub(crate) fn sound(row: &Row) -> Result<Option<Node>, Fault> {
+    match decode_or(|_, why| Error::invalid("node", why), row, None) {
+        Ok(node) => Ok(Some(node)),
+        Err(Fault::Store(_)) => Ok(None),
+        Err(fault) => Err(fault),
+    }
+}
+
 fn decode(conv: &Conv, row: &Row, parent: Option<NodeId>) -> Result<Node, Fault> {
+    let damaged = |depth, why: &str| conv.damaged("node", format!("depth {depth}"), why);
+    decode_or(damaged, row, parent)
+}
+
+/// Reads a row and checks that its bytes are those that were written. What is damaged is said of
+/// its depth.
+fn decode_or(
+    damaged: impl Fn(u64, &str) -> Error,
+    row: &Row,
+    parent: Option<NodeId>,
+) -> Result<Node, Fault> {
     let depth = count(row, 1)?;
-    let damaged = |why: &str| conv.damaged("node", format!("depth {depth}"), why);
+    let damaged = |why: &str| damaged(depth, why);
     let id = |index| bytes_or_null::<16>(row, index);
     let code =
         |index| -> Result<Option<u8>, Fault> { Ok(u8::try_from(get::<i16>(row, index)?).ok()) };

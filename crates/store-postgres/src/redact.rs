@@ -14,7 +14,9 @@ use crate::conv::{Conv, Key};
 use crate::event;
 use crate::fault::Fault;
 use crate::param::{Bytea, params};
+use crate::path::Position;
 use crate::row::{bytes, get};
+use crate::search_index;
 use crate::stream;
 use crate::tx::Tx;
 
@@ -27,7 +29,7 @@ pub(crate) async fn redact(
 ) -> Result<Redacted, Fault> {
     let key = Key::of(owner, id).bytes();
     let nodes = tx.rows(
-        "SELECT node_id, redacted_ms IS NOT NULL, item FROM contexture.nodes \
+        "SELECT node_id, redacted_ms IS NOT NULL, item, segment, depth FROM contexture.nodes \
          WHERE conversation = $1 AND node_id = ANY ($2)",
         params![key, request.nodes.clone()],
     );
@@ -76,14 +78,18 @@ fn bury(
     rows: &[Row],
     request: &RedactRequest,
 ) -> Result<u64, Fault> {
-    let mut found: BTreeMap<NodeId, (bool, &[u8])> = BTreeMap::new();
+    let mut found: BTreeMap<NodeId, (bool, &[u8], Position)> = BTreeMap::new();
     for row in rows {
         let id = NodeId::from_bytes(bytes(row, 0)?);
-        found.insert(id, (get(row, 1)?, get(row, 2)?));
+        let position = Position {
+            segment: get(row, 3)?,
+            depth: get(row, 4)?,
+        };
+        found.insert(id, (get(row, 1)?, get(row, 2)?, position));
     }
     let mut done = BTreeSet::new();
     for id in &request.nodes {
-        let (redacted, item) = found
+        let (redacted, item, position) = found
             .get(id)
             .ok_or_else(|| Error::not_found(Thing::Node, id))?;
         if *redacted || !done.insert(*id) {
@@ -101,6 +107,7 @@ fn bury(
                 request.at_ms
             ],
         );
+        search_index::remove(tx, conv.key, *position);
         let kind = EventKind::NodeRedacted { node: *id };
         event::record(tx, conv, request.at_ms, &kind);
     }

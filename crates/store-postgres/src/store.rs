@@ -9,8 +9,8 @@ use contexture_store::{
     AppendRequest, Appended, BlobId, Capabilities, Conversation, ConversationPage,
     ConversationUpdate, Entry, EntryPage, EraseScope, Erased, Error, Event, KeyScope, KeyValues,
     Limits, ListConversations, ListEntries, NewConversation, Node, NodeQuery, Page, PutEntry,
-    ReadRequest, RedactRequest, Redacted, RefChange, RefChanged, Refs, State, StateRequest, Store,
-    StreamSignals, Streams, WakeScope, rules,
+    ReadRequest, RedactRequest, Redacted, RefChange, RefChanged, Refs, Search, State, StateRequest,
+    Store, StreamSignals, Streams, WakeScope, rules,
 };
 
 use crate::address::Address;
@@ -27,6 +27,7 @@ use crate::node_row;
 use crate::options::PostgresOptions;
 use crate::pool::{Access, Server};
 use crate::redact;
+use crate::search_index;
 
 /// Conversations in a PostgreSQL database.
 ///
@@ -202,6 +203,7 @@ impl Store for PostgresStore {
         request: AppendRequest,
     ) -> Result<Appended, Error> {
         rules::check_append(&request, &self.limits)?;
+        let terms = search_index::terms(&request);
         let ends = request.ends_stream;
         let _wake = ends.map(|claim| self.wake_stream(owner, id, claim.stream));
         // Without items nothing would tell a repetition.
@@ -211,7 +213,14 @@ impl Store for PostgresStore {
         };
         self.server
             .run(access, |tx| {
-                Box::pin(append::append(tx, owner, id, &request, &self.limits))
+                Box::pin(append::append(
+                    tx,
+                    owner,
+                    id,
+                    &request,
+                    &terms,
+                    &self.limits,
+                ))
             })
             .await
     }
@@ -338,6 +347,10 @@ impl Store for PostgresStore {
                 Box::pin(event::since(tx, owner, id, after, limit))
             })
             .await
+    }
+
+    fn search(&self) -> Option<&dyn Search> {
+        Some(self)
     }
 
     fn streams(&self) -> Option<&dyn Streams> {

@@ -10,5 +10,6 @@ mod conformance;
 mod faults;
 mod opening;
 mod proxy;
+mod searching;
 mod server;
 mod statements;

@@ -1,0 +1,233 @@
+//! Searching: what the index proposes is read and judged.
+//!
+//! The index gives places, the newest by their nodes' time first, at most as many as are judged.
+//!
+//! Not here: how terms come into the index.
+
+use contexture_ir::{ConversationId, Owner};
+use contexture_store::rules::{Candidate, Query, Ranking};
+use contexture_store::{Hidden, SearchLimits, SearchPage, SearchRequest, SearchScope};
+use futures_util::TryStreamExt as _;
+use futures_util::future::try_join;
+use tokio_postgres::Row;
+
+use crate::at;
+use crate::conv::Conv;
+use crate::fault::{Fault, corrupt};
+use crate::node_row::{self, columns};
+use crate::param::{Bytea, Param, params};
+use crate::path::{Position, Stretch};
+use crate::row::{bytes, get};
+use crate::search_index::{ANY, Behind, behind, conversation_term, owner_term};
+use crate::tx::Tx;
+
+/// Nodes that are asked for at once.
+const BATCH: usize = 200;
+
+/// A user sees the node.
+const SHOWN: i16 = 0b10;
+
+/// What is asked of every row, parameters 1 to 5.
+macro_rules! asked {
+    () => {
+        "t.terms @@ $1::tsquery AND (cardinality($2) = 0 OR t.kind = ANY ($2)) \
+         AND t.audience & $3 = $3 AND ($4 IS NULL OR t.created_ms >= $4) \
+         AND ($5 IS NULL OR t.created_ms < $5)"
+    };
+}
+
+/// In one conversation; where the path is null, on all of them.
+const IN_CONVERSATION: &str = concat!(
+    "SELECT t.conversation, t.segment, t.depth FROM contexture.terms t \
+     WHERE t.conversation = $7 AND ",
+    asked!(),
+    " AND ($8 IS NULL OR EXISTS (SELECT FROM unnest($8, $9, $10) \
+     AS on_path (segment, first, last) WHERE on_path.segment = t.segment \
+     AND t.depth BETWEEN on_path.first AND on_path.last)) \
+     ORDER BY t.created_ms DESC, t.segment DESC, t.depth DESC LIMIT $6"
+);
+
+/// In all of an owner, of one resource or of all.
+const OF_OWNER: &str = concat!(
+    "SELECT t.conversation, t.segment, t.depth, l.id FROM contexture.listings l \
+     JOIN contexture.terms t ON t.conversation = l.conversation \
+     WHERE l.owner = $7 AND ($8 IS NULL OR l.resource = $8) AND ",
+    asked!(),
+    " ORDER BY t.created_ms DESC, t.conversation, t.segment DESC, t.depth DESC LIMIT $6"
+);
+
+/// The nodes at some places; column 21 says which place.
+const AT: &str = concat!(
+    "SELECT ",
+    columns!(),
+    ", at.place FROM unnest($1, $2, $3) \
+     WITH ORDINALITY AS at (conversation, segment, depth, place) \
+     CROSS JOIN LATERAL (SELECT * FROM contexture.nodes \
+     WHERE conversation = at.conversation AND segment = at.segment AND depth = at.depth) AS n \
+     ORDER BY at.place"
+);
+
+/// Where to look, found out before anything is looked for.
+enum Area {
+    Conversation(Conv, Option<Vec<Stretch>>),
+    Owner(Option<String>),
+}
+
+/// A node that the index proposes.
+struct Place {
+    conversation: ConversationId,
+    key: [u8; 16],
+    position: Position,
+}
+
+/// Searches; or not, because these conversations must be caught up with first.
+pub(crate) async fn find(
+    tx: &Tx<'_>,
+    owner: &Owner,
+    request: &SearchRequest,
+    limits: &SearchLimits,
+) -> Result<Result<SearchPage, Vec<Behind>>, Fault> {
+    let (id, resource) = match &request.scope {
+        SearchScope::Owner => (None, None),
+        SearchScope::Resource(name) => (None, Some(name.as_str())),
+        SearchScope::Conversation(id) => (Some(id), None),
+        SearchScope::Path { conversation, .. } => (Some(conversation), None),
+    };
+    let behind = behind(tx, Some(owner), id, resource);
+    let (area, behind) = try_join(area(tx, owner, &request.scope), behind).await?;
+    if !behind.is_empty() {
+        return Ok(Err(behind));
+    }
+    let mut ranking = Ranking::new(request.clone(), limits);
+    if !ranking.query().is_empty() {
+        let places = places(tx, owner, &area, request, ranking.query(), limits).await?;
+        judge(tx, &places, &mut ranking).await?;
+    }
+    Ok(Ok(ranking.page()))
+}
+
+async fn area(tx: &Tx<'_>, owner: &Owner, scope: &SearchScope) -> Result<Area, Fault> {
+    Ok(match scope {
+        SearchScope::Owner => Area::Owner(None),
+        SearchScope::Resource(name) => Area::Owner(Some(name.clone())),
+        SearchScope::Conversation(id) => Area::Conversation(Conv::see(tx, owner, id).await?, None),
+        SearchScope::Path { conversation, at } => {
+            let (conv, end) = at::look(tx, owner, conversation, at).await?;
+            let path = end.stretches(tx, conv.key, 1).await?;
+            Area::Conversation(conv, Some(path))
+        }
+    })
+}
+
+/// What the index proposes: one more at most than is judged.
+async fn places(
+    tx: &Tx<'_>,
+    owner: &Owner,
+    area: &Area,
+    request: &SearchRequest,
+    query: &Query,
+    limits: &SearchLimits,
+) -> Result<Vec<Place>, Fault> {
+    let kinds = request.kinds.iter().map(|kind| i16::from(kind.code()));
+    let audience = match request.hidden {
+        Hidden::LeaveOut => SHOWN,
+        Hidden::Include => 0,
+    };
+    let limit = i64::try_from(limits.nodes).unwrap_or(i64::MAX);
+    let asked = |scope: &str| -> Vec<Param> {
+        params![
+            expression(scope, query),
+            kinds.clone().collect::<Vec<i16>>(),
+            audience,
+            request.since_ms,
+            request.before_ms,
+            limit.saturating_add(1)
+        ]
+    };
+    match area {
+        Area::Conversation(conv, path) => {
+            let column = |of: fn(&Stretch) -> i32| -> Option<Vec<i32>> {
+                path.as_ref().map(|path| path.iter().map(of).collect())
+            };
+            let mut params = asked(&conversation_term(conv.key));
+            params.extend(params![
+                conv.key,
+                column(|stretch| stretch.segment),
+                column(|stretch| stretch.from),
+                column(|stretch| stretch.to)
+            ]);
+            let rows = tx.rows(IN_CONVERSATION, params).await?;
+            let places = rows.iter().map(|row| place(row, conv.id.clone()));
+            places.collect()
+        }
+        Area::Owner(resource) => {
+            let mut params = asked(&owner_term(owner));
+            let resource = resource.as_deref().map(|name| Bytea::Text(name.into()));
+            params.extend(params![owner.as_str(), resource]);
+            let rows = tx.rows(OF_OWNER, params).await?;
+            let places = rows.iter().map(|row| {
+                let id = ConversationId::new(get::<&str>(row, 3)?);
+                place(row, id.map_err(|error| corrupt(error.to_string()))?)
+            });
+            places.collect()
+        }
+    }
+}
+
+fn place(row: &Row, conversation: ConversationId) -> Result<Place, Fault> {
+    Ok(Place {
+        conversation,
+        key: bytes(row, 0)?,
+        position: Position {
+            segment: get(row, 1)?,
+            depth: get(row, 2)?,
+        },
+    })
+}
+
+/// The query in the server's own language. Terms have no quotes and no backslashes, so none can end
+/// one.
+fn expression(scope: &str, query: &Query) -> String {
+    let conditions = query.conditions();
+    let conditions = conditions.iter().map(|condition| {
+        let prefix = if condition.prefix { ":*" } else { "" };
+        format!("'{}'{prefix}", condition.term)
+    });
+    let conditions: Vec<String> = conditions.collect();
+    format!("'{scope}' & ({} | '{ANY}')", conditions.join(" & "))
+}
+
+/// Reads and judges places until there is enough. What is damaged is not found; whoever reads it is
+/// told.
+async fn judge(tx: &Tx<'_>, places: &[Place], ranking: &mut Ranking) -> Result<(), Fault> {
+    for batch in places.chunks(BATCH) {
+        macro_rules! column {
+            (|$place:ident| $value:expr) => {
+                batch.iter().map(|$place| $value).collect::<Vec<_>>()
+            };
+        }
+        let at = params![
+            column!(|place| place.key),
+            column!(|place| place.position.segment),
+            column!(|place| place.position.depth),
+        ];
+        let mut rows = std::pin::pin!(tx.stream(AT, at).await?);
+        while let Some(row) = rows.try_next().await? {
+            let number = usize::try_from(get::<i64>(&row, 21)? - 1).ok();
+            let (Some(place), Some(node)) = (
+                number.and_then(|number| batch.get(number)),
+                node_row::sound(&row)?,
+            ) else {
+                continue;
+            };
+            if ranking.admits(node.kind, node.audience, node.created_ms)
+                && ranking
+                    .offer(&Candidate::of(&place.conversation, &node))
+                    .is_break()
+            {
+                return Ok(());
+            }
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,77 @@
+//! [`PostgresStore`] searches, and catches up with what is not indexed yet.
+//!
+//! Not here: statements.
+
+use async_trait::async_trait;
+use contexture_ir::Owner;
+use contexture_store::{Error, Search, SearchPage, SearchRequest, rules};
+
+use crate::path::Position;
+use crate::pool::Access;
+use crate::search;
+use crate::search_index::{self, Behind};
+use crate::store::PostgresStore;
+
+impl PostgresStore {
+    /// Indexes the texts of conversations that were written before their texts could be searched,
+    /// or by a version of this program that cut them into other terms.
+    ///
+    /// Searching does the same for what it searches, and waits for it; after a migration of a large
+    /// database this is better done at once. It may run beside everything else, in steps of some
+    /// milliseconds, and goes on where it was interrupted.
+    ///
+    /// # Errors
+    ///
+    /// The server's; what was indexed stays indexed.
+    pub async fn index_texts(&self) -> Result<(), Error> {
+        loop {
+            let behind = self
+                .server
+                .run(Access::Read, |tx| {
+                    Box::pin(search_index::behind(tx, None, None, None))
+                })
+                .await?;
+            if behind.is_empty() {
+                return Ok(());
+            }
+            self.catch_up(&behind).await?;
+        }
+    }
+
+    async fn catch_up(&self, behind: &[Behind]) -> Result<(), Error> {
+        for one in behind {
+            let mut next = Some(Position::default());
+            while let Some(after) = next {
+                let step = self.server.run(Access::WriteAgain, |tx| {
+                    Box::pin(search_index::step(tx, one, after))
+                });
+                next = match step.await {
+                    // Deleted meanwhile.
+                    Err(Error::NotFound { .. }) => None,
+                    next => next?,
+                };
+            }
+        }
+        Ok(())
+    }
+}
+
+#[async_trait]
+impl Search for PostgresStore {
+    async fn find(&self, owner: &Owner, request: SearchRequest) -> Result<SearchPage, Error> {
+        let limits = &self.limits.search;
+        rules::check_search(&request, limits)?;
+        loop {
+            let found = self
+                .server
+                .run(Access::Read, |tx| {
+                    Box::pin(search::find(tx, owner, &request, limits))
+                })
+                .await?;
+            match found {
+                Ok(page) => return Ok(page),
+                Err(behind) => self.catch_up(&behind).await?,
+            }
+        }
+    }
+}

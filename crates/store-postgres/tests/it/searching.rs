@@ -1,0 +1,218 @@
+//! The index of texts: what removes a node removes its terms, and what was written without terms
+//! gets them before it is searched.
+
+use std::fmt::Write as _;
+use std::sync::Arc;
+
+use contexture_ir::{Owner, Role};
+use contexture_store::{
+    Coverage, EraseScope, RedactRequest, Search as _, SearchRequest, SearchScope, Store,
+};
+use contexture_store_postgres::{PostgresOptions, PostgresStore};
+use contexture_store_testkit::Chat;
+use contexture_store_testkit::chat::{NOW, item, node, said};
+use tokio_postgres::Client;
+
+use crate::server::Database;
+
+async fn open(database: &Database) -> Arc<PostgresStore> {
+    open_with(database, PostgresOptions::default()).await
+}
+
+async fn open_with(database: &Database, options: PostgresOptions) -> Arc<PostgresStore> {
+    Arc::new(
+        PostgresStore::open_with(&database.address, options)
+            .await
+            .unwrap(),
+    )
+}
+
+async fn found_in(store: &PostgresStore, owner: &Owner, scope: SearchScope, query: &str) -> usize {
+    let mut request = SearchRequest::new(query, scope);
+    request.limit = 1000;
+    let page = store.find(owner, request).await.unwrap();
+    assert_eq!(page.coverage, Coverage::Whole);
+    page.hits.len()
+}
+
+async fn found(store: &PostgresStore, chat: &Chat, query: &str) -> usize {
+    found_in(store, &chat.owner, SearchScope::Owner, query).await
+}
+
+/// How many rows have the term.
+async fn rows_with(client: &Client, term: &str) -> i64 {
+    let row = client
+        .query_one(
+            "SELECT count(*) FROM contexture.terms WHERE $1 = ANY (tsvector_to_array(terms))",
+            &[&term],
+        )
+        .await
+        .unwrap();
+    row.get(0)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_removes_a_node_removes_its_terms() {
+    let database = Database::migrated().await;
+    let client = database.client().await;
+    let store = open(&database).await;
+    let chat = Chat::start(Arc::clone(&store) as Arc<dyn Store>).await;
+    let other = Chat::start_as(Arc::clone(&store) as Arc<dyn Store>, "ada", "other").await;
+    for chat in [&chat, &other] {
+        chat.say("main", &["Xylophone one", "Xylophone two"]).await;
+    }
+    assert_eq!(rows_with(&client, "xylophone").await, 4);
+    let request = RedactRequest {
+        nodes: vec![node("Xylophone one")],
+        at_ms: NOW,
+        ..RedactRequest::default()
+    };
+    store.redact(&chat.owner, &chat.id, request).await.unwrap();
+    assert_eq!(rows_with(&client, "one").await, 1);
+    store
+        .delete_conversation(&other.owner, &other.id)
+        .await
+        .unwrap();
+    assert_eq!(rows_with(&client, "xylophone").await, 1);
+    while store
+        .erase(&chat.owner, &EraseScope::Owner)
+        .await
+        .unwrap()
+        .more
+    {}
+    assert_eq!(rows_with(&client, "xylophone").await, 0);
+    database.drop().await;
+}
+
+/// As a database looks that was migrated from a format without terms.
+async fn forget(client: &Client) {
+    client
+        .batch_execute(
+            "DELETE FROM contexture.terms; UPDATE contexture.listings SET terms_version = 0",
+        )
+        .await
+        .unwrap();
+}
+
+async fn behind(client: &Client) -> i64 {
+    let sql = "SELECT count(*) FROM contexture.listings WHERE terms_version <> 1";
+    client.query_one(sql, &[]).await.unwrap().get(0)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_was_written_without_terms_is_found() {
+    let database = Database::migrated().await;
+    let client = database.client().await;
+    let store = open(&database).await;
+    let chat = Chat::start(Arc::clone(&store) as Arc<dyn Store>).await;
+    let other = Chat::start_as(Arc::clone(&store) as Arc<dyn Store>, "ada", "other").await;
+    // More than one step.
+    for n in 0..6 {
+        let items = (0..100).map(|m| item(&format!("filler number{n} and {m}")));
+        chat.tip("main", items.collect()).await.unwrap();
+    }
+    chat.say("main", &["secret"]).await;
+    other.say("main", &["filler elsewhere"]).await;
+    let request = RedactRequest {
+        nodes: vec![node("secret")],
+        at_ms: NOW,
+        ..RedactRequest::default()
+    };
+    store.redact(&chat.owner, &chat.id, request).await.unwrap();
+    forget(&client).await;
+    // What is not whole is not searched, and only what is searched is made whole.
+    chat.say("main", &["filler late"]).await;
+    let scope = SearchScope::Conversation(chat.id.clone());
+    assert_eq!(
+        found_in(&store, &chat.owner, scope, "filler").await,
+        601,
+        "{} are behind",
+        behind(&client).await
+    );
+    assert_eq!(behind(&client).await, 1);
+    assert_eq!(found(&store, &chat, "filler").await, 602);
+    assert_eq!(behind(&client).await, 0);
+    assert_eq!(found(&store, &chat, "redacted").await, 0);
+    // All at once; and terms of another rule are made again.
+    forget(&client).await;
+    store.index_texts().await.unwrap();
+    assert_eq!(
+        (behind(&client).await, rows_with(&client, "filler").await),
+        (0, 602)
+    );
+    client
+        .batch_execute(
+            "UPDATE contexture.listings SET terms_version = 2; \
+             UPDATE contexture.terms SET rule = 2, terms = array_to_tsvector('{@any}')",
+        )
+        .await
+        .unwrap();
+    assert_eq!(found(&store, &chat, "number3").await, 100);
+    assert_eq!(
+        (
+            rows_with(&client, "filler").await,
+            rows_with(&client, "@any").await
+        ),
+        (602, 0)
+    );
+    database.drop().await;
+}
+
+/// The server's vectors have an end; what does not fit is found all the same.
+#[tokio::test(flavor = "multi_thread")]
+async fn texts_with_more_terms_than_fit_are_found() {
+    let database = Database::migrated().await;
+    let client = database.client().await;
+    let store = open(&database).await;
+    let chat = Chat::start(Arc::clone(&store) as Arc<dyn Store>).await;
+    // Each pair of these characters once, as long as a text is searched.
+    let mut text = String::from("needle ");
+    'text: for step in 1..600_u32 {
+        for n in 0..600 {
+            let c = char::from_u32(0x4E00 + (n * step) % 599).unwrap();
+            write!(text, "{c}").unwrap();
+            if text.len() > 500 << 10 {
+                break 'text;
+            }
+        }
+    }
+    text.push_str(" pin");
+    chat.tip("main", vec![said(Role::User, &text), item("needle")])
+        .await
+        .unwrap();
+    assert_eq!(rows_with(&client, "@any").await, 1);
+    for (query, count) in [("needle", 2), ("pin", 1), ("need* pin", 1), ("never", 0)] {
+        assert_eq!(found(&store, &chat, query).await, count, "{query}");
+    }
+    database.drop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_beyond_the_limits_is_the_older() {
+    let database = Database::migrated().await;
+    let mut options = PostgresOptions::default();
+    options.limits.search.nodes = 250;
+    let store = open_with(&database, options).await;
+    let chat = Chat::start(Arc::clone(&store) as Arc<dyn Store>).await;
+    let items = (0..251_i64).map(|n| {
+        let mut item = item(&format!("word {n}"));
+        item.created_ms = NOW + n;
+        item
+    });
+    chat.tip("main", items.collect()).await.unwrap();
+    for scope in [
+        SearchScope::Owner,
+        SearchScope::Conversation(chat.id.clone()),
+    ] {
+        let mut request = SearchRequest::new("word", scope);
+        request.limit = 1000;
+        let page = store.find(&chat.owner, request.clone()).await.unwrap();
+        assert_eq!((page.hits.len(), page.coverage), (250, Coverage::Newest));
+        assert!(page.hits.iter().all(|hit| hit.created_ms > NOW));
+        // What the request leaves out does not count.
+        request.since_ms = Some(NOW + 1);
+        let page = store.find(&chat.owner, request).await.unwrap();
+        assert_eq!((page.hits.len(), page.coverage), (250, Coverage::Whole));
+    }
+    database.drop().await;
+}
