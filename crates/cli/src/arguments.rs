@@ -3,8 +3,8 @@
 use clap::{Parser, Subcommand};
 
 use crate::commands::{
-    backup, branch, checkpoint, compile, completions, conversations, convert, count, doctor,
-    export, gc, import, log, migrate, render, restore, rewind, search, show, stats, verify,
+    backup, branch, checkpoint, compile, completions, conversations, convert, count, delete,
+    doctor, export, gc, import, log, migrate, render, restore, rewind, search, show, stats, verify,
 };
 use crate::exit::Exit;
 use crate::globals::Globals;
@@ -46,6 +46,7 @@ pub(crate) enum Command {
     Count(count::Arguments),
     Export(export::Arguments),
     Migrate(migrate::Arguments),
+    Delete(delete::Arguments),
     Backup(backup::Arguments),
     Verify(verify::Arguments),
     Stats(stats::Arguments),

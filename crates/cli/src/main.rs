@@ -32,8 +32,8 @@ use clap::{CommandFactory as _, Parser as _};
 
 use crate::arguments::{Command, CommandLine};
 use crate::commands::{
-    backup, branch, checkpoint, compile, completions, conversations, convert, count, doctor,
-    export, gc, import, log, migrate, render, restore, rewind, search, show, stats, verify,
+    backup, branch, checkpoint, compile, completions, conversations, convert, count, delete,
+    doctor, export, gc, import, log, migrate, render, restore, rewind, search, show, stats, verify,
 };
 use crate::exit::Exit;
 use crate::failure::{Failure, Outcome};
@@ -100,6 +100,7 @@ fn run(line: &CommandLine) -> Outcome {
         Command::Count(arguments) => count::run(arguments, globals),
         Command::Export(arguments) => for_it(export::run(arguments, globals)),
         Command::Migrate(arguments) => for_it(migrate::run(arguments, globals)),
+        Command::Delete(arguments) => for_it(delete::run(arguments, globals)),
         Command::Backup(arguments) => for_it(backup::run(arguments, globals)),
         Command::Verify(arguments) => for_it(verify::run(arguments, globals)),
         Command::Stats(arguments) => for_it(stats::run(arguments, globals)),

@@ -15,10 +15,10 @@ use contexture_ir::{ConversationId, Owner, StreamId};
 use contexture_store::{
     AppendChunks, AppendRequest, Appended, BlobId, Capabilities, ChunkPage, Conversation,
     ConversationPage, ConversationUpdate, Entry, EntryPage, EraseScope, Erased, Error, Event,
-    FinishStream, KeyScope, KeyValues, Limits, ListConversations, ListEntries, NewConversation,
-    Node, NodeQuery, Page, PutEntry, ReadChunks, ReadRequest, RedactRequest, Redacted, RefChange,
-    RefChanged, Refs, Search, SearchPage, SearchRequest, State, StateRequest, Store, StreamOpened,
-    StreamRecord, StreamSignal, Streams,
+    FinishStream, KeyScope, KeyValues, Limits, ListConversations, ListEntries, Maintenance,
+    NewConversation, Node, NodeQuery, Page, PutEntry, ReadChunks, ReadRequest, RedactRequest,
+    Redacted, RefChange, RefChanged, Refs, Search, SearchPage, SearchRequest, State, StateRequest,
+    Store, StreamOpened, StreamRecord, StreamSignal, Streams,
 };
 
 use crate::method::Method;
@@ -204,6 +204,11 @@ impl Store for Faulty {
 
     fn limits(&self) -> &Limits {
         self.inner.limits()
+    }
+
+    /// Without faults: it is no part of the contract.
+    fn maintenance(&self) -> Option<&dyn Maintenance> {
+        self.inner.maintenance()
     }
 
     fn search(&self) -> Option<&dyn Search> {

@@ -41,7 +41,12 @@ pub(crate) struct Arguments {
     #[arg(long, conflicts_with_all = ["conversation", "to", "branch"])]
     all: bool,
     /// With --all: only conversations of this resource
-    #[arg(long, requires = "all", value_name = "RESOURCE")]
+    #[arg(
+        long,
+        requires = "all",
+        conflicts_with = "conversation",
+        value_name = "RESOURCE"
+    )]
     resource: Option<String>,
     /// The branch; default: the active one
     #[arg(long)]

@@ -10,6 +10,7 @@ pub(crate) mod completions;
 pub(crate) mod conversations;
 pub(crate) mod convert;
 pub(crate) mod count;
+pub(crate) mod delete;
 pub(crate) mod doctor;
 pub(crate) mod export;
 pub(crate) mod gc;

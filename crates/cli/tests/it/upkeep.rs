@@ -130,3 +130,23 @@ fn a_database_is_copied_checked_and_counted() {
         run.out
     );
 }
+
+#[test]
+fn what_is_deleted_is_gone() {
+    let place = kept();
+    assert_eq!(place.run("delete nobody").code, 3);
+    assert_eq!(place.run("delete --all").code, 2, "it has to be meant");
+    for command in ["delete", "export"] {
+        let line = format!("{command} chat --resource nobody");
+        assert_eq!(place.run(&line).code, 2, "{line}");
+    }
+    assert_eq!(place.ok("delete chat").trim(), "1 conversation deleted");
+    assert_eq!(place.run("log chat").code, 3);
+    let none = place.ok("delete --all --resource nobody --yes --json");
+    assert_eq!(json(&none)["conversations"], 0);
+    assert_eq!(
+        json(&place.ok("delete --all --yes --json"))["conversations"],
+        1
+    );
+    assert_eq!(place.ok("export --all").trim(), "");
+}

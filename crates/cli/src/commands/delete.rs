@@ -1,0 +1,78 @@
+//! `contexture delete`: conversations that are to be gone.
+
+use clap::Args;
+use contexture::store::{EraseScope, erase_all};
+use serde_json::json;
+
+use crate::database::{self, Missing};
+use crate::exit::Exit;
+use crate::failure::Outcome;
+use crate::globals::Globals;
+use crate::printable::counted;
+use crate::say;
+
+/// Delete a conversation, or everything of an owner or about a subject
+///
+/// What is deleted is gone: items, state, blobs, values, search text. Nothing brings it back but a
+/// backup.
+#[derive(Debug, Args)]
+#[command(after_long_help = "\
+Examples:
+  contexture delete support-42
+  contexture export --all --resource ada@example.org -o ada.jsonl    # what there is
+  contexture delete --all --resource ada@example.org --yes           # and away
+  contexture --owner tenant/bob delete --all --yes")]
+pub(crate) struct Arguments {
+    /// The conversation
+    #[arg(required_unless_present = "all")]
+    conversation: Option<String>,
+    /// Everything of the owner: conversations and values
+    #[arg(long, conflicts_with = "conversation", requires = "yes")]
+    all: bool,
+    /// With --all: only what belongs to this resource
+    #[arg(
+        long,
+        requires = "all",
+        conflicts_with = "conversation",
+        value_name = "RESOURCE"
+    )]
+    resource: Option<String>,
+    /// Yes, this is meant; needed with --all
+    #[arg(long)]
+    yes: bool,
+}
+
+/// Runs the command.
+///
+/// # Errors
+/// There is no such conversation, or the database cannot be written.
+pub(crate) async fn run(arguments: &Arguments, globals: &Globals) -> Outcome {
+    let owner = database::owner(globals)?;
+    let (conversations, values) = match &arguments.conversation {
+        Some(id) => {
+            let chat = database::conversation(globals, id, None).await?;
+            chat.engine().delete(&owner, chat.id()).await?;
+            (1, 0)
+        }
+        None => {
+            let engine = database::open(globals, Missing::Refuse).await?;
+            let scope = match &arguments.resource {
+                Some(name) => EraseScope::Resource(name.clone()),
+                None => EraseScope::Owner,
+            };
+            let erased = erase_all(&**engine.store(), &owner, &scope).await?;
+            (erased.conversations, erased.entries)
+        }
+    };
+    if globals.json {
+        say::json(&json!({ "conversations": conversations, "values": values }))?;
+    } else if !globals.quiet {
+        let values = match values {
+            0 => String::new(),
+            many => format!(" and {}", counted(many, "value")),
+        };
+        let what = counted(conversations, "conversation");
+        say::styled(&format!("{what}{values} deleted\n"))?;
+    }
+    Ok(Exit::Done)
+}
