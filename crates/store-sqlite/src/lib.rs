@@ -4,6 +4,10 @@
 //! (conversation, segment, depth); a segment is a run of nodes at consecutive keys, so a path is a
 //! few range scans and no write ever walks one. All writes of a process go through one thread that
 //! commits whatever is waiting together; reads run on their own connections beside it.
+//! Processes that write one file queue up for it.
+//!
+//! Beside the file lie SQLite's log (`-wal`) and its index (`-shm`), which belong to it while it is
+//! open, and an empty file (`-turn`) whose lock is the queue of the processes.
 //!
 //! What is not here: the contract's decisions (`contexture_store::rules`),
 //! network file systems (SQLite's locks do not work there).

@@ -126,7 +126,7 @@ impl Writer {
         let path = path.to_owned();
         let thread = std::thread::Builder::new()
             .name("contexture-writer".to_owned())
-            .spawn(move || work(&conn, &path, &calls, &rest, Turn::new(patience)))?;
+            .spawn(move || work(&conn, &path, &calls, &rest, Turn::new(&path, patience)))?;
         Ok(Self {
             queue: Some(queue),
             waiting,
@@ -272,7 +272,6 @@ impl Rest {
         {
             tracing::error!(%error, "cannot roll back");
         }
-        turn.end();
     }
 
     /// After a call that went well, what failed before may do so too.
@@ -347,7 +346,6 @@ fn run(conn: &Connection, path: &Path, batch: Vec<Call>, turn: &mut Turn) {
         }
     }
     let end = finish(conn, ran.iter().any(|ran| ran.keep));
-    turn.end();
     for ran in ran {
         let failure = end.as_ref().err().map(|end| end.for_caller(path));
         // A call that failed by itself keeps its own reason.

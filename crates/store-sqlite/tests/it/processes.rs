@@ -6,10 +6,12 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use contexture_ir::NodeId;
-use contexture_store::{AppendAt, AppendRequest, Error};
+use contexture_store::{
+    Activation, AppendAt, AppendRequest, BranchLabel, Error, ReadRequest, RefChange,
+};
 use contexture_store_sqlite::SqliteStore;
 use contexture_store_testkit::Chat;
-use contexture_store_testkit::chat::{NOW, branch, item, node, on};
+use contexture_store_testkit::chat::{NOW, branch, item, new_branch, node, on};
 use rusqlite::Connection;
 
 use crate::children::{chat, start_together, tell, told, wait};
@@ -96,28 +98,34 @@ async fn many_processes_write_one_branch() {
     );
 }
 
-/// The child: appends until the conversation is gone, then reads it.
+/// The child: appends, reads and rewinds until the conversation is gone.
 #[tokio::test]
 #[ignore = "the process that `deleting_wins_over_writers` starts"]
-async fn appends_until_it_is_gone() {
+async fn works_until_it_is_gone() {
     let Some((path, number)) = told() else {
         return;
     };
     let chat = chat(&path);
+    let work = async |word: String| {
+        chat.tip("main", vec![item(&word)]).await?;
+        chat.read(ReadRequest::last(on("main"), 10)).await?;
+        let label = BranchLabel::After(branch("main"));
+        let back = new_branch(Some(&word), label, Activation::Keep);
+        chat.change(RefChange::CreateBranch(back)).await
+    };
     wait();
     for n in 0.. {
-        let word = format!("{number} {n}");
-        match chat.tip("main", vec![item(&word)]).await {
-            Ok(_) => tell("stored"),
+        match work(format!("{number} {n}")).await {
+            Ok(_) => tell("done"),
             Err(Error::NotFound { .. }) => break,
-            Err(error) => panic!("{word}: {error}"),
+            Err(error) => panic!("{error}"),
         }
     }
     let gone = chat.store.refs(&chat.owner, &chat.id).await.unwrap_err();
     assert!(matches!(gone, Error::NotFound { .. }), "{gone}");
 }
 
-/// Who appends while another process deletes learns it, and no row is left.
+/// Who works on a conversation while another process deletes it learns that, and no row is left.
 #[tokio::test(flavor = "multi_thread")]
 async fn deleting_wins_over_writers() {
     let directory = tempfile::tempdir().unwrap();
@@ -125,10 +133,10 @@ async fn deleting_wins_over_writers() {
     let chat = Chat::start(Arc::new(SqliteStore::open(&path).unwrap())).await;
     let other = Chat::start_as(Arc::clone(&chat.store), "ada", "other").await;
     let numbers = (0..3).map(|number| number.to_string());
-    let mut writers = start_together("processes::appends_until_it_is_gone", &path, numbers);
+    let mut writers = start_together("processes::works_until_it_is_gone", &path, numbers);
     for writer in &mut writers {
         for _ in 0..5 {
-            assert_eq!(writer.hear().as_deref(), Some("stored"));
+            assert_eq!(writer.hear().as_deref(), Some("done"));
         }
     }
     chat.store
@@ -147,6 +155,7 @@ async fn deleting_wins_over_writers() {
         ("SELECT count(*) FROM branches", 1),
         ("SELECT count(*) FROM segments", 1),
         ("SELECT count(*) FROM nodes", 1),
+        ("SELECT count(*) FROM search WHERE rowid >> 32 = 1", 0),
         ("SELECT count(*) FROM events WHERE id >> 32 = 1", 0),
     ] {
         let rows: i64 = conn.query_row(sql, [], |row| row.get(0)).unwrap();
