@@ -47,13 +47,15 @@ const IN_CONVERSATION: &str = concat!(
      ORDER BY t.created_ms DESC, t.segment DESC, t.depth DESC LIMIT $6"
 );
 
-/// In all of an owner, of one resource or of all.
+/// In all of an owner, of one resource or of all. `OFFSET 0` has the index asked once, and not for
+/// each conversation.
 const OF_OWNER: &str = concat!(
-    "SELECT t.conversation, t.segment, t.depth, l.id FROM contexture.listings l \
-     JOIN contexture.terms t ON t.conversation = l.conversation \
-     WHERE l.owner = $7 AND ($8 IS NULL OR l.resource = $8) AND ",
+    "SELECT t.conversation, t.segment, t.depth, l.id \
+     FROM (SELECT conversation, segment, depth, created_ms FROM contexture.terms t WHERE ",
     asked!(),
-    " ORDER BY t.created_ms DESC, t.conversation, t.segment DESC, t.depth DESC LIMIT $6"
+    " OFFSET 0) AS t JOIN contexture.listings l ON l.conversation = t.conversation \
+     WHERE l.owner = $7 AND ($8 IS NULL OR l.resource = $8) \
+     ORDER BY t.created_ms DESC, t.conversation, t.segment DESC, t.depth DESC LIMIT $6"
 );
 
 /// The nodes at some places; column 21 says which place.
