@@ -1,7 +1,8 @@
 //! What searching costs: `cargo bench -p contexture-store-sqlite --bench search`.
 //!
 //! Plain timing, one figure a line, medians. "Without words" are items of the same size in which
-//! there is nothing to index, measured in the same run.
+//! there is nothing to index, measured in the same run. What the processor did, all threads
+//! together, is told beside what takes long: other programs do not move it.
 #![expect(
     clippy::unwrap_used,
     clippy::print_stdout,
@@ -26,7 +27,12 @@ fn main() {
     let runtime = tokio::runtime::Runtime::new().unwrap();
     runtime.block_on(async {
         let at = |name: &str| directory.path().join(name);
-        for writing in [Writing::Nothing, Writing::Latin, Writing::Chinese] {
+        for writing in [
+            Writing::Nothing,
+            Writing::Latin,
+            Writing::Chinese,
+            Writing::Characters,
+        ] {
             import(&at(&format!("{writing:?}.db")), writing).await;
         }
         for count in [100, 1000, 10_000, 100_000] {
@@ -41,7 +47,10 @@ fn main() {
 enum Writing {
     Nothing,
     Latin,
+    /// Words.
     Chinese,
+    /// The same characters in any order: nearly every pair of them is new.
+    Characters,
 }
 
 /// Words as frequent as words are: the n-th one in n.
@@ -60,10 +69,20 @@ impl Words {
         let mut text = String::new();
         while text.len() < 140 {
             match writing {
-                Writing::Chinese => {
-                    let c = 0x4E00 + self.number(3000) as u32;
-                    text.push(char::from_u32(c).unwrap());
+                Writing::Characters => {
+                    text.push(character(self.number(3000)));
                     if self.0.is_multiple_of(12) {
+                        text.push('，');
+                    }
+                }
+                Writing::Chinese => {
+                    // A word is one character or two, of which the same stand together in others.
+                    let n = self.number(30_000);
+                    text.push(character(n % 3000));
+                    if n >= 300 {
+                        text.push(character(n.isqrt() * 7 % 3000));
+                    }
+                    if self.0.is_multiple_of(8) {
                         text.push('，');
                     }
                 }
@@ -75,6 +94,10 @@ impl Words {
         }
         text
     }
+}
+
+fn character(n: usize) -> char {
+    char::from_u32(0x4E00 + n as u32).unwrap()
 }
 
 /// The n-th word: the more frequent, the shorter.
@@ -95,7 +118,7 @@ fn item(words: &mut Words, n: usize, writing: Writing) -> NewItem {
     let id = NodeId::derive("bench", &[&n.to_le_bytes()]);
     let json = match writing {
         Writing::Nothing => item.to_json().replace("message", "x:other"),
-        Writing::Latin | Writing::Chinese => item.to_json(),
+        Writing::Latin | Writing::Chinese | Writing::Characters => item.to_json(),
     };
     NewItem::new(id, &item, json, NOW)
 }
@@ -126,17 +149,29 @@ async fn grow(chat: &Chat, count: usize, writing: Writing) -> usize {
     bytes
 }
 
+/// What the processor did for this program so far; nothing where that cannot be read.
+fn cpu() -> Duration {
+    let stat = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
+    let fields = stat.rsplit(')').next().unwrap_or_default().split(' ');
+    // Of the program and of the system for it, in hundredths of seconds.
+    let ticks = fields
+        .skip(12)
+        .take(2)
+        .filter_map(|ticks| ticks.parse::<u64>().ok());
+    Duration::from_millis(10 * ticks.sum::<u64>())
+}
+
 async fn import(path: &Path, writing: Writing) {
     let count = 50_000;
     let chat = open(path, Synchronous::Full).await;
-    let begun = Instant::now();
+    let (begun, before) = (Instant::now(), cpu());
     let bytes = grow(&chat, count, writing).await;
-    let took = begun.elapsed();
+    let (took, cpu) = (begun.elapsed(), cpu() - before);
     drop(chat);
     let file = std::fs::metadata(path).unwrap().len() as usize;
     let what = format!("import {count} messages, {writing:?}");
     println!(
-        "{what:<58} {took:>12.1?}   {} B a message, file {} B: {:.2} times",
+        "{what:<58} {took:>12.1?}   cpu {cpu:.1?}   {} B a message, file {} B: {:.2} times",
         bytes / count,
         file / count,
         file as f64 / bytes as f64
@@ -227,7 +262,11 @@ async fn remove(path: &Path) {
         times.push(begun.elapsed());
     }
     report("redact one node of 100,000, terms and all", &mut times);
-    let begun = Instant::now();
+    let (begun, before) = (Instant::now(), cpu());
     store.delete_conversation(&owner, id).await.unwrap();
-    println!("{:<58} {:>12.1?}", "delete 100,000 nodes", begun.elapsed());
+    let (took, cpu) = (begun.elapsed(), cpu() - before);
+    println!(
+        "{:<58} {took:>12.1?}   cpu {cpu:.1?}",
+        "delete 100,000 nodes"
+    );
 }
