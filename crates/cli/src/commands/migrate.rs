@@ -15,7 +15,7 @@ use crate::say;
 #[derive(Debug, Args)]
 #[command(after_long_help = "\
 A file is upgraded whenever it is opened; a PostgreSQL database only by this command, because other
-programs may be using it. It may be repeated, interrupted, and run by several at once.
+programs may be using it; stop those of an older version first. It may be repeated, interrupted, and run by several at once.
 
 Examples:
   contexture migrate --db postgres://contexture@localhost/contexture
@@ -30,6 +30,9 @@ pub(crate) async fn run(_: &Arguments, globals: &Globals) -> Outcome {
     let address = database::address(globals)?;
     let (from, to) = if database::is_postgres(&address) {
         let from = store_postgres::migrate(&address).await?;
+        // Otherwise the first search of each conversation would wait for this.
+        let store = store_postgres::PostgresStore::open(&address).await?;
+        store.index_texts().await?;
         (from, store_postgres::FORMAT)
     } else {
         database::open(globals, Missing::Refuse).await?;
