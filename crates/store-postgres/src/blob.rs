@@ -26,9 +26,11 @@ pub(crate) async fn put(
 /// Stores bytes in a locked conversation, once.
 pub(crate) fn insert(tx: &mut Tx<'_>, conv: &Conv, bytes: &Arc<[u8]>) -> BlobId {
     let id = BlobId::of(&conv.owner, bytes);
+    // Who stores it again is about to name it.
     tx.later(
-        "INSERT INTO contexture.blobs (conversation, blob_id, codec, bytes) \
-         VALUES ($1, $2, 0, $3) ON CONFLICT (conversation, blob_id) DO NOTHING",
+        "INSERT INTO contexture.blobs AS old (conversation, blob_id, codec, bytes) \
+         VALUES ($1, $2, 0, $3) ON CONFLICT (conversation, blob_id) \
+         DO UPDATE SET unnamed_ms = NULL WHERE old.unnamed_ms IS NOT NULL",
         params![conv.key, id, Arc::clone(bytes)],
     );
     id

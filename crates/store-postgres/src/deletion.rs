@@ -39,7 +39,7 @@ macro_rules! some_of {
 }
 
 /// Removes some rows of a conversation, table by table.
-const TABLES: [(&str, i64); 12] = [
+const TABLES: [(&str, i64); 15] = [
     (some_of!("nodes", "segment, depth"), STEP_ROWS),
     (some_of!("terms", "segment, depth"), STEP_ROWS),
     (some_of!("segments", "segment"), STEP_ROWS),
@@ -52,6 +52,12 @@ const TABLES: [(&str, i64); 12] = [
     (some_of!("attributes", "key"), STEP_ROWS),
     (some_of!("streams", "stream"), STEP_ROWS),
     (some_of!("stream_chunks", "epoch, seq"), STEP_ROWS),
+    (some_of!("responses", "response_id"), STEP_LARGE),
+    (some_of!("runs", "run"), STEP_LARGE),
+    (
+        some_of!("path_index", "owner, version, path_hash, segment, depth"),
+        STEP_ROWS,
+    ),
 ];
 
 /// A conversation whose rows are being removed.

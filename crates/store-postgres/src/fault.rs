@@ -101,6 +101,11 @@ fn weight(error: &tokio_postgres::Error) -> Weight {
     }
 }
 
+/// Whether a column does not hold what is read from it, and nothing else is wrong.
+pub(crate) fn is_of_a_column(error: &tokio_postgres::Error) -> bool {
+    error.as_db_error().is_none() && weight(error) == Weight::Final
+}
+
 /// As the caller sees it.
 pub(crate) fn from_postgres(error: tokio_postgres::Error, address: &Path) -> Error {
     let busy = |why: &str| Error::Busy {

@@ -24,6 +24,14 @@
 //! the server's text search; the index proposes places, the rules judge. Among more than are judged,
 //! the newest by their nodes' time are taken.
 //!
+//! # Upkeep
+//!
+//! A deletion that was interrupted goes on in a task of the store, after opening and whenever one is
+//! dropped. [`Maintenance`](contexture_store::Maintenance) checks conversations against themselves,
+//! counts them and collects blobs that nothing names; it has the server check its files where its
+//! extension `amcheck` is installed, and tidy them up by `VACUUM`, which gives back what stands at a
+//! file's end and keeps the rest for what comes. Copying is left to `pg_dump` and `pg_basebackup`.
+//!
 //! # Poolers
 //!
 //! Nothing outlives a transaction: no prepared statements, session settings, advisory locks,
@@ -44,6 +52,7 @@ mod append;
 mod at;
 mod blob;
 mod branch;
+mod collect;
 mod conv;
 mod conversation;
 mod deletion;
@@ -51,6 +60,7 @@ mod event;
 mod fault;
 mod filter;
 mod key_value;
+mod medium;
 mod migrate;
 mod node_row;
 mod options;
@@ -63,11 +73,15 @@ mod search;
 mod search_index;
 mod searching;
 mod state;
+mod statistics;
 mod store;
 mod stream;
 mod streams;
+mod tidy;
 mod tls;
 mod tx;
+mod upkeep;
+mod verify;
 
 pub use migrate::{FORMAT, migrate};
 pub use options::PostgresOptions;

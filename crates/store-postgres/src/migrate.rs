@@ -16,7 +16,7 @@ use crate::pool::Server;
 use crate::row::get;
 
 /// The newest format this version knows.
-pub const FORMAT: u32 = 3;
+pub const FORMAT: u32 = 4;
 
 /// A step from one format to the next.
 struct Migration {
@@ -38,6 +38,10 @@ const MIGRATIONS: [Migration; FORMAT as usize] = [
     Migration {
         sql: include_str!("../migrations/0003_terms.sql"),
         needs: 3,
+    },
+    Migration {
+        sql: include_str!("../migrations/0004_upkeep.sql"),
+        needs: 4,
     },
 ];
 

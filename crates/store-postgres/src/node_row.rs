@@ -483,7 +483,7 @@ fn decode(conv: &Conv, row: &Row, parent: Option<NodeId>) -> Result<Node, Fault>
 
 /// Reads a row and checks that its bytes are those that were written. What is damaged is said of
 /// its depth.
-fn decode_or(
+pub(crate) fn decode_or(
     damaged: impl Fn(u64, &str) -> Error,
     row: &Row,
     parent: Option<NodeId>,

@@ -23,7 +23,7 @@ pub(crate) struct Position {
 }
 
 /// What a segment knows of the path to it.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Line {
     first_depth: i32,
     /// The last positions on the segments before it, nearest first.
@@ -91,8 +91,13 @@ impl Line {
         })
     }
 
+    /// The position it follows; `None`: the path begins here.
+    pub(crate) fn before(&self) -> Option<Position> {
+        self.ancestors.first().copied()
+    }
+
     /// The line of a segment that begins after this position.
-    fn after(&self, position: Position) -> Self {
+    pub(crate) fn after(&self, position: Position) -> Self {
         let mut ancestors = Vec::new();
         if position.segment != 0 {
             ancestors.push(position);

@@ -93,13 +93,19 @@ pub(crate) fn conversation_term(key: [u8; 16]) -> String {
     format!("@c{:016x}", u128::from_be_bytes(key) >> 64)
 }
 
+/// What each node of a conversation has beside its own terms.
+pub(crate) fn scopes(conv: &Conv) -> Vec<String> {
+    vec![conversation_term(conv.key), owner_term(&conv.owner)]
+}
+
 /// The terms of each item, separated by spaces.
 pub(crate) fn terms(request: &AppendRequest) -> Vec<String> {
     let items = request.items.iter();
     items.map(|item| terms_of(&item.json)).collect()
 }
 
-fn terms_of(json: &str) -> String {
+/// The terms of an item, separated by spaces.
+pub(crate) fn terms_of(json: &str) -> String {
     let terms = rules::index_terms(&rules::said(json));
     match terms.len() {
         0..=VECTOR_BYTES => terms,
@@ -127,7 +133,7 @@ pub(crate) fn add(
 }
 
 fn insert(tx: &mut Tx<'_>, conv: &Conv, entries: &[Entry]) {
-    let scopes = vec![conversation_term(conv.key), owner_term(&conv.owner)];
+    let scopes = scopes(conv);
     for batch in entries.chunks(BATCH) {
         macro_rules! column {
             (|$entry:ident| $value:expr) => {

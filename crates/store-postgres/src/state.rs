@@ -140,7 +140,7 @@ pub(crate) async fn read(
 }
 
 /// Values by hash, `None` for those that were redacted; without those that are damaged.
-async fn load_values(
+pub(crate) async fn load_values(
     tx: &Tx<'_>,
     conv: &Conv,
     wanted: Vec<ContentHash>,

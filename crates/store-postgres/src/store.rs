@@ -8,9 +8,9 @@ use contexture_ir::{ConversationId, Owner};
 use contexture_store::{
     AppendRequest, Appended, BlobId, Capabilities, Conversation, ConversationPage,
     ConversationUpdate, Entry, EntryPage, EraseScope, Erased, Error, Event, KeyScope, KeyValues,
-    Limits, ListConversations, ListEntries, NewConversation, Node, NodeQuery, Page, PutEntry,
-    ReadRequest, RedactRequest, Redacted, RefChange, RefChanged, Refs, Search, State, StateRequest,
-    Store, StreamSignals, Streams, WakeScope, rules,
+    Limits, ListConversations, ListEntries, Maintenance, NewConversation, Node, NodeQuery, Page,
+    PutEntry, ReadRequest, RedactRequest, Redacted, RefChange, RefChanged, Refs, Search, State,
+    StateRequest, Store, StreamSignals, Streams, WakeScope, rules,
 };
 
 use crate::address::Address;
@@ -19,7 +19,7 @@ use crate::at;
 use crate::blob;
 use crate::branch;
 use crate::conversation;
-use crate::deletion::{self, Pending};
+use crate::deletion;
 use crate::event;
 use crate::key_value;
 use crate::migrate;
@@ -28,15 +28,17 @@ use crate::options::PostgresOptions;
 use crate::pool::{Access, Server};
 use crate::redact;
 use crate::search_index;
+use crate::tidy::{self, Tidy};
 
 /// Conversations in a PostgreSQL database.
 ///
 /// Needs a tokio runtime with I/O and time.
 #[derive(Debug)]
 pub struct PostgresStore {
-    pub(crate) server: Server,
+    pub(crate) server: Arc<Server>,
     pub(crate) limits: Limits,
     pub(crate) signals: StreamSignals,
+    tidy: Tidy,
 }
 
 impl PostgresStore {
@@ -68,45 +70,35 @@ impl PostgresStore {
     }
 
     /// Opens the database at `address`.
+    ///
+    /// Deletions that were interrupted go on in the background from here on, with one connection;
+    /// what fails of it is tried again at the next opening.
     pub async fn open_with(address: &str, options: PostgresOptions) -> Result<Self, Error> {
-        let server = Server::new(Address::parse(address)?, &options)?;
+        let server = Arc::new(Server::new(Address::parse(address)?, &options)?);
         migrate::admit(&server).await?;
+        let tidy = Tidy::start(Arc::clone(&server));
+        if tidy::pending(&server).await?.is_some() {
+            tidy.wake();
+        }
         Ok(Self {
             server,
             limits: options.limits,
             signals: StreamSignals::default(),
+            tidy,
         })
     }
 
-    /// Removes the rows of conversations whose deletion was interrupted.
+    /// Removes the rows of conversations whose deletion was interrupted, and waits for it. The
+    /// store does the same by itself after opening; a conversation of the same id that is made
+    /// meanwhile waits for its own.
     ///
-    /// Readers do not see them. They also go when a conversation of the same id is made, and when
-    /// the owner is erased.
+    /// Readers do not see these rows.
     ///
     /// # Errors
     ///
     /// The server's; what was removed stays removed.
     pub async fn finish_deletions(&self) -> Result<(), Error> {
-        loop {
-            let gone = self
-                .server
-                .run(Access::Read, |tx| Box::pin(deletion::pending(tx, None)))
-                .await?;
-            match gone {
-                Some(gone) => self.remove(&gone).await?,
-                None => return Ok(()),
-            }
-        }
-    }
-
-    /// Removes the rows of a conversation that is out of sight.
-    async fn remove(&self, gone: &Pending) -> Result<(), Error> {
-        let step = || {
-            self.server
-                .run(Access::WriteAgain, |tx| Box::pin(deletion::step(tx, gone)))
-        };
-        while step().await?.more {}
-        Ok(())
+        tidy::finish(&self.server).await
     }
 
     /// Where the database is: host, port and name.
@@ -143,7 +135,7 @@ impl Store for PostgresStore {
                 .await?;
             match made {
                 Ok(made) => return Ok(made),
-                Err(earlier) => self.remove(&earlier).await?,
+                Err(earlier) => tidy::remove(&self.server, &earlier).await?,
             }
         }
     }
@@ -188,12 +180,22 @@ impl Store for PostgresStore {
 
     async fn delete_conversation(&self, owner: &Owner, id: &ConversationId) -> Result<(), Error> {
         let wake = self.wake_conversation(owner, id);
-        let gone = self
+        // Also if the answer is lost or nobody waits for it any more.
+        let unfinished = self.tidy.unless_done();
+        let marked = self
             .server
-            .run(Access::Write, |tx| Box::pin(deletion::mark(tx, owner, id)))
-            .await?;
+            .run(Access::Write, |tx| Box::pin(deletion::mark(tx, owner, id)));
+        let gone = match marked.await {
+            Err(error @ Error::NotFound { .. }) => {
+                unfinished.done();
+                return Err(error);
+            }
+            gone => gone?,
+        };
         drop(wake);
-        self.remove(&gone).await
+        tidy::remove(&self.server, &gone).await?;
+        unfinished.done();
+        Ok(())
     }
 
     async fn append(
@@ -347,6 +349,10 @@ impl Store for PostgresStore {
                 Box::pin(event::since(tx, owner, id, after, limit))
             })
             .await
+    }
+
+    fn maintenance(&self) -> Option<&dyn Maintenance> {
+        Some(self)
     }
 
     fn search(&self) -> Option<&dyn Search> {

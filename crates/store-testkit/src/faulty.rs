@@ -8,17 +8,19 @@
 //! What is not here: faults inside a backend (a full disk, a torn page); those are its own tests.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use async_trait::async_trait;
 use contexture_ir::{ConversationId, Owner, StreamId};
 use contexture_store::{
-    AppendChunks, AppendRequest, Appended, BlobId, Capabilities, ChunkPage, Conversation,
-    ConversationPage, ConversationUpdate, Entry, EntryPage, EraseScope, Erased, Error, Event,
-    FinishStream, KeyScope, KeyValues, Limits, ListConversations, ListEntries, Maintenance,
-    NewConversation, Node, NodeQuery, Page, PutEntry, ReadChunks, ReadRequest, RedactRequest,
-    Redacted, RefChange, RefChanged, Refs, Search, SearchPage, SearchRequest, State, StateRequest,
-    Store, StreamOpened, StreamRecord, StreamSignal, Streams,
+    AppendChunks, AppendRequest, Appended, BackedUp, BlobId, Capabilities, ChunkPage,
+    CollectRequest, Collected, Compacted, Conversation, ConversationPage, ConversationUpdate,
+    Entry, EntryPage, EraseScope, Erased, Error, Event, FinishStream, KeyScope, KeyValues, Limits,
+    ListConversations, ListEntries, Maintenance, NewConversation, Node, NodeQuery, Page, PutEntry,
+    ReadChunks, ReadRequest, RedactRequest, Redacted, RefChange, RefChanged, Refs, Search,
+    SearchPage, SearchRequest, State, StateRequest, Statistics, Store, StreamOpened, StreamRecord,
+    StreamSignal, Streams, VerifyCursor, VerifyPage,
 };
 
 use crate::method::Method;
@@ -206,9 +208,8 @@ impl Store for Faulty {
         self.inner.limits()
     }
 
-    /// Without faults: it is no part of the contract.
     fn maintenance(&self) -> Option<&dyn Maintenance> {
-        self.inner.maintenance()
+        self.inner.maintenance().map(|_| self as &dyn Maintenance)
     }
 
     fn search(&self) -> Option<&dyn Search> {
@@ -487,5 +488,55 @@ impl Streams for Faulty {
         let streams = self.inner.streams();
         let signal = streams.map(|streams| streams.stream_signal(owner, id, stream));
         signal.unwrap_or_else(StreamSignal::never)
+    }
+}
+
+impl Faulty {
+    fn inner_maintenance(&self) -> Result<&dyn Maintenance, Error> {
+        let none = || Error::invalid("maintenance", "this store has none");
+        self.inner.maintenance().ok_or_else(none)
+    }
+}
+
+#[async_trait]
+impl Maintenance for Faulty {
+    async fn verify_page(
+        &self,
+        owner: &Owner,
+        id: &ConversationId,
+        after: Option<VerifyCursor>,
+    ) -> Result<VerifyPage, Error> {
+        let call = self.inner_maintenance()?.verify_page(owner, id, after);
+        self.call(Method::VerifyPage, call).await
+    }
+
+    async fn verify_medium(&self) -> Result<Vec<String>, Error> {
+        let call = self.inner_maintenance()?.verify_medium();
+        self.call(Method::VerifyMedium, call).await
+    }
+
+    async fn statistics(&self, owner: &Owner, id: &ConversationId) -> Result<Statistics, Error> {
+        let call = self.inner_maintenance()?.statistics(owner, id);
+        self.call(Method::Statistics, call).await
+    }
+
+    async fn collect(
+        &self,
+        owner: &Owner,
+        id: &ConversationId,
+        request: CollectRequest,
+    ) -> Result<Collected, Error> {
+        let call = self.inner_maintenance()?.collect(owner, id, request);
+        self.call(Method::Collect, call).await
+    }
+
+    async fn compact(&self) -> Result<Compacted, Error> {
+        let call = self.inner_maintenance()?.compact();
+        self.call(Method::Compact, call).await
+    }
+
+    async fn back_up(&self, to: &Path) -> Result<BackedUp, Error> {
+        let call = self.inner_maintenance()?.back_up(to);
+        self.call(Method::BackUp, call).await
     }
 }

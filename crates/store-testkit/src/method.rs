@@ -58,11 +58,23 @@ pub enum Method {
     ListStreams,
     /// `Streams::delete_stream`, of a store that has it.
     DeleteStream,
+    /// `Maintenance::verify_page`, of a store that has it.
+    VerifyPage,
+    /// `Maintenance::verify_medium`, of a store that has it.
+    VerifyMedium,
+    /// `Maintenance::statistics`, of a store that has it.
+    Statistics,
+    /// `Maintenance::collect`, of a store that has it.
+    Collect,
+    /// `Maintenance::compact`, of a store that has it.
+    Compact,
+    /// `Maintenance::back_up`, of a store that has it.
+    BackUp,
 }
 
 impl Method {
     /// All of them.
-    pub const ALL: [Self; 27] = [
+    pub const ALL: [Self; 33] = [
         Self::CreateConversation,
         Self::Conversation,
         Self::Conversations,
@@ -90,6 +102,12 @@ impl Method {
         Self::ReadChunks,
         Self::ListStreams,
         Self::DeleteStream,
+        Self::VerifyPage,
+        Self::VerifyMedium,
+        Self::Statistics,
+        Self::Collect,
+        Self::Compact,
+        Self::BackUp,
     ];
 
     /// Its name in the trait.
@@ -123,6 +141,12 @@ impl Method {
             Self::ReadChunks => "read_chunks",
             Self::ListStreams => "list_streams",
             Self::DeleteStream => "delete_stream",
+            Self::VerifyPage => "verify_page",
+            Self::VerifyMedium => "verify_medium",
+            Self::Statistics => "statistics",
+            Self::Collect => "collect",
+            Self::Compact => "compact",
+            Self::BackUp => "back_up",
         }
     }
 
@@ -145,6 +169,7 @@ impl Method {
                 | Self::FinishStream
                 | Self::CancelStream
                 | Self::DeleteStream
+                | Self::Collect
         )
     }
 
@@ -160,6 +185,21 @@ impl Method {
                 | Self::ReadChunks
                 | Self::ListStreams
                 | Self::DeleteStream
+        )
+    }
+
+    /// Whether it belongs to [`Maintenance`](contexture_store::Maintenance), which a store may not
+    /// have.
+    #[must_use]
+    pub const fn is_of_maintenance(self) -> bool {
+        matches!(
+            self,
+            Self::VerifyPage
+                | Self::VerifyMedium
+                | Self::Statistics
+                | Self::Collect
+                | Self::Compact
+                | Self::BackUp
         )
     }
 }

@@ -180,6 +180,14 @@ pub enum Error {
         #[source]
         source: Box<dyn std::error::Error + Send + Sync>,
     },
+    /// This backend does not do that; something else does.
+    #[error("this store does not offer {what}: {instead}")]
+    NotOffered {
+        /// What was asked for.
+        what: &'static str,
+        /// What to do instead.
+        instead: &'static str,
+    },
     /// The store was closed.
     #[error("store is closed")]
     Closed,
@@ -325,6 +333,7 @@ impl Error {
             Self::Invalid { .. } => "invalid",
             Self::Busy { .. } => "busy",
             Self::OutcomeUnknown { .. } => "outcome_unknown",
+            Self::NotOffered { .. } => "not_offered",
             Self::Closed => "closed",
             Self::Damaged { .. } => "damaged",
             Self::Newer { .. } => "newer_format",
@@ -353,6 +362,7 @@ impl Error {
             | Self::ChunksGone { .. }
             | Self::Limit { .. }
             | Self::Invalid { .. }
+            | Self::NotOffered { .. }
             | Self::Closed
             | Self::Damaged { .. }
             | Self::Newer { .. }

@@ -34,6 +34,9 @@ pub trait Maintenance: Send + Sync {
     ) -> Result<VerifyPage, Error>;
 
     /// What the medium itself says is wrong with it, one line each; none: nothing. Reads all of it.
+    ///
+    /// # Errors
+    /// [`Error::NotOffered`] where it cannot be asked.
     async fn verify_medium(&self) -> Result<Vec<String>, Error>;
 
     /// What a conversation takes, as it is stored. Costs a look at each of its rows.
@@ -60,13 +63,14 @@ pub trait Maintenance: Send + Sync {
     ) -> Result<Collected, Error>;
 
     /// Gives space that is not used back to the file system, a bounded step at a time, until none is
-    /// left.
+    /// left that can be given back while others read and write.
     async fn compact(&self) -> Result<Compacted, Error>;
 
     /// Copies everything to a new file, as it is at one instant: all that was acknowledged before this
     /// call is in it. Writers go on meanwhile.
     ///
     /// # Errors
+    /// [`Error::NotOffered`] where the database has a program of its own for this.
     /// [`Error::AlreadyExists`] if there is a file: nothing is overwritten.
     /// [`Error::Storage`] if it cannot be written; then there is no half of one.
     async fn back_up(&self, to: &Path) -> Result<BackedUp, Error>;

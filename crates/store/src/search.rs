@@ -115,8 +115,11 @@ pub enum Coverage {
     /// Everything.
     #[default]
     Whole,
-    /// Only as much as [`SearchLimits`] allow, what was stored last first. A narrower query or
+    /// Only as much as [`SearchLimits`] allow, newer nodes before older ones. A narrower query or
     /// scope reaches the rest.
+    ///
+    /// On one path where times never fall, these are the newest of it. Elsewhere what is newer is
+    /// the backend's to say, by what its index has: the nodes' times, or the order of storing.
     Newest,
 }
 

@@ -7,9 +7,9 @@ use std::sync::Arc;
 
 use contexture_ir::{CheckpointName, NodeId, Owner};
 use contexture_store::{
-    Activation, AppendAt, AppendRequest, BranchLabel, ConversationUpdate, EraseScope, EventKind,
-    Expected, KeyScope, ListEntries, NewConversation, OnMoved, PutEntry, RedactRequest, RefChange,
-    StateKey, StatePatch, Store, TitleChange, erase_all,
+    Activation, AppendAt, AppendRequest, BranchLabel, CollectRequest, ConversationUpdate,
+    EraseScope, EventKind, Expected, KeyScope, ListEntries, NewConversation, OnMoved, PutEntry,
+    RedactRequest, RefChange, StateKey, StatePatch, Store, TitleChange, erase_all,
 };
 
 use super::streaming::Streaming;
@@ -113,6 +113,16 @@ async fn write_everything(chat: &Chat) {
         at_ms: NOW,
     };
     until_done(&[], || store.redact(owner, id, redact.clone())).await;
+    if let Some(upkeep) = store.maintenance() {
+        let collect = CollectRequest {
+            grace_ms: 0,
+            ..CollectRequest::at(NOW)
+        };
+        // Seen as unnamed, then removed.
+        for _ in 0..2 {
+            until_done(&[], || upkeep.collect(owner, id, collect)).await;
+        }
+    }
     if store.streams().is_some() {
         super::streaming::write_everything(&Streaming(chat.clone())).await;
     }
@@ -143,7 +153,8 @@ pub(super) async fn repeating_any_failed_write_converges(store: Tested) {
         assert!(
             !method.writes()
                 || tried.contains_key(&method)
-                || (method.is_of_streams() && store.streams().is_none()),
+                || (method.is_of_streams() && store.streams().is_none())
+                || (method.is_of_maintenance() && store.maintenance().is_none()),
             "{} is not tried",
             method.name()
         );

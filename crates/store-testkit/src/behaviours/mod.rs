@@ -21,6 +21,7 @@ mod replaying;
 mod searching;
 mod states;
 mod streaming;
+mod upkeep;
 
 use crate::behaviour::{Behaviour, Level};
 
@@ -209,7 +210,13 @@ static TABLE: &[Behaviour] = table! {
         filters_bound_what_it_finds
         pages_follow_each_other
         limits_have_names
+        what_is_beyond_the_limits_is_the_older
         what_is_removed_is_not_found;
+    Base upkeep:
+        what_is_sound_has_no_findings
+        a_conversation_is_counted
+        blobs_that_nothing_names_go_after_a_while
+        collecting_gives_way_to_writers;
     Ownership owners:
         nobody_learns_of_a_strangers_conversation
         equal_bytes_of_two_owners_have_other_ids;

@@ -4,10 +4,11 @@ use std::sync::Arc;
 
 use contexture_ir::{BranchName, CheckpointName, MessageId, Owner};
 use contexture_store::{
-    Activation, AppendAt, AppendRequest, At, BlobId, BranchLabel, ConversationUpdate, EraseScope,
-    Erased, Error, Expected, KeyScope, ListConversations, ListEntries, MetadataChange, NewBranch,
-    NodeKind, NodeQuery, OnMoved, PutEntry, ReadRequest, RedactRequest, RefChange, SearchRequest,
-    SearchScope, StateRequest, Store, Thing, TitleChange, erase_all,
+    Activation, AppendAt, AppendRequest, At, BlobId, BranchLabel, CollectRequest,
+    ConversationUpdate, EraseScope, Erased, Error, Expected, KeyScope, ListConversations,
+    ListEntries, MetadataChange, NewBranch, NodeKind, NodeQuery, OnMoved, PutEntry, ReadRequest,
+    RedactRequest, RefChange, SearchRequest, SearchScope, StateRequest, Store, Thing, TitleChange,
+    VerifyCursor, erase_all,
 };
 
 use super::streaming::Streaming;
@@ -29,6 +30,8 @@ async fn calls(method: Method, chat: &Chat) -> Vec<Option<Error>> {
     match method {
         // These name no conversation: see `nobody_learns_of_a_strangers_conversation`.
         Method::CreateConversation | Method::Conversations | Method::Erase => {}
+        // These are about the medium as a whole, and give no text of anybody.
+        Method::VerifyMedium | Method::Compact | Method::BackUp => {}
         Method::Conversation => refused!(store.conversation(owner, id)),
         Method::UpdateConversation => {
             let update = ConversationUpdate {
@@ -114,6 +117,26 @@ async fn calls(method: Method, chat: &Chat) -> Vec<Option<Error>> {
                 errors.push(chat.call(method).await.err());
             }
         }
+        Method::VerifyPage => {
+            if let Some(upkeep) = store.maintenance() {
+                for part in 0_u8..=8 {
+                    let after = part
+                        .checked_sub(1)
+                        .map(|part| VerifyCursor { part, after: 0 });
+                    refused!(upkeep.verify_page(owner, id, after));
+                }
+            }
+        }
+        Method::Statistics => {
+            if let Some(upkeep) = store.maintenance() {
+                refused!(upkeep.statistics(owner, id));
+            }
+        }
+        Method::Collect => {
+            if let Some(upkeep) = store.maintenance() {
+                refused!(upkeep.collect(owner, id, CollectRequest::at(NOW)));
+            }
+        }
     }
     errors
 }
@@ -126,8 +149,10 @@ pub(super) async fn everything_is_not_found(chat: &Chat) {
         let errors = calls(method, chat).await;
         let exempt = match method {
             Method::CreateConversation | Method::Conversations | Method::Erase => true,
+            Method::VerifyMedium | Method::Compact | Method::BackUp => true,
             Method::Find => chat.store.search().is_none(),
             method if method.is_of_streams() => chat.store.streams().is_none(),
+            method if method.is_of_maintenance() => chat.store.maintenance().is_none(),
             _ => false,
         };
         assert!(exempt || !errors.is_empty(), "{name} is not tried");

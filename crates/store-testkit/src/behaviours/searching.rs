@@ -103,7 +103,8 @@ fn queries(count: usize) -> Vec<String> {
     let syntax = [
         "\"", "'", "*", "(", ")", "AND", "OR", "NOT", "NEAR(", "-", "+", "++", "#", ":", "^", "~",
         "\\", "%", "_", "{", "}", "[", "]", "--", ";", "/*", "&", "|", "!", "<->", "@@", "\0", " ",
-        "\t", "\u{a0}", "\u{200b}", "\u{202e}", "$1", "?", "rowid", "terms:", "search",
+        "\t", "\u{a0}", "\u{200b}", "\u{202e}", "$1", "?", "rowid", "terms:", "search", "@any",
+        "@", "'@any'", ":*", ":A", "\u{ffff}", "\u{feff}",
     ];
     let texts: Vec<&str> = corpus().iter().flat_map(|(_, t)| t.split(' ')).collect();
     let piece = prop_oneof![
@@ -431,6 +432,71 @@ pub(super) async fn limits_have_names(store: Tested) {
         .unwrap();
     assert_eq!(find(&chat, &text).await.len(), 1);
     assert_eq!(find(&chat, &text[5..]).await.len(), 2);
+}
+
+/// On one path, where times rise: the index's order and the clock's are the same.
+pub(super) async fn what_is_beyond_the_limits_is_the_older(store: Tested) {
+    const BEYOND: usize = 9;
+    if store.search().is_none() {
+        return;
+    }
+    let chat = Chat::start(store).await;
+    let most = chat.store.limits().search.nodes;
+    let numbers: Vec<usize> = (0..most + BEYOND).collect();
+    for numbers in numbers.chunks(1000) {
+        let items = numbers.iter().map(|n| NewItem {
+            created_ms: NOW + *n as i64,
+            ..item(&format!("word {n}"))
+        });
+        chat.tip("main", items.collect()).await.unwrap();
+    }
+    let oldest = NOW + BEYOND as i64;
+    for scope in [
+        SearchScope::Owner,
+        SearchScope::Conversation(chat.id.clone()),
+        SearchScope::Path {
+            conversation: chat.id.clone(),
+            at: on("main"),
+        },
+    ] {
+        // The oldest of them come last.
+        let place = SearchCursor {
+            score: 0,
+            created_ms: oldest + 3,
+            conversation: chat.id.clone(),
+            node: node("never"),
+        };
+        let whole = SearchRequest {
+            limit: 1000,
+            ..SearchRequest::new("word", scope)
+        };
+        let page = find_with(&chat, whole.clone()).await.unwrap();
+        assert_eq!((page.hits.len(), page.coverage), (1000, Coverage::Newest));
+        let score = page.hits[0].score;
+        assert!(page.hits.iter().all(|hit| hit.score == score));
+        let rest = SearchRequest {
+            after: Some(SearchCursor { score, ..place }),
+            ..whole.clone()
+        };
+        let page = find_with(&chat, rest).await.unwrap();
+        let times: Vec<i64> = page
+            .hits
+            .iter()
+            .map(|hit| hit.created_ms - oldest)
+            .collect();
+        assert!(
+            times == [2, 1, 0] || times == [3, 2, 1, 0],
+            "{:?}: {times:?}",
+            whole.scope
+        );
+        // What the request leaves out does not count.
+        let newer = SearchRequest {
+            since_ms: Some(oldest),
+            ..whole
+        };
+        let page = find_with(&chat, newer).await.unwrap();
+        assert_eq!(page.coverage, Coverage::Whole);
+    }
 }
 
 pub(super) async fn what_is_removed_is_not_found(store: Tested) {

@@ -61,3 +61,24 @@ pub fn count(
         })
         .collect()
 }
+
+/// Whether a node with these counters may stand behind `before`. Whether its message is a new one
+/// depends on the whole path, and is not asked.
+#[must_use]
+pub fn follows(before: &Counters, node: &Node) -> bool {
+    let new = node.messages.checked_sub(before.messages);
+    let turned = node.turns.checked_sub(before.turns);
+    let is_seen = node.audience != Audience::NONE;
+    let compacted = match node.kind {
+        NodeKind::Compaction => node.depth,
+        _ => before.compacted,
+    };
+    let turns = match node.kind {
+        NodeKind::User => new,
+        _ => Some(0),
+    };
+    node.depth == before.depth + 1
+        && (new == Some(0) || (new == Some(1) && is_seen))
+        && turned == turns
+        && node.compacted == compacted
+}

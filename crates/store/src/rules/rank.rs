@@ -1,7 +1,7 @@
 //! From candidates to a page of hits.
 //!
-//! A backend offers what its index gave, the nodes stored last first; here is decided what is a
-//! hit, which are the best, and when enough was looked at.
+//! A backend offers what its index gave, newer nodes first ([`Coverage::Newest`] says what that is);
+//! here is decided what is a hit, which are the best, and when enough was looked at.
 //!
 //! Not here: whose conversations may be looked at.
 

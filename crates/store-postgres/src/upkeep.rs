@@ -1,0 +1,86 @@
+//! [`Maintenance`] on PostgreSQL: the calls.
+//!
+//! Copying is not offered: the server's own programs copy it, whole and at one instant.
+
+use std::path::Path;
+
+use async_trait::async_trait;
+use contexture_ir::{ConversationId, Owner};
+use contexture_store::{
+    BackedUp, CollectRequest, Collected, Compacted, Error, Maintenance, Statistics, StorageFault,
+    VerifyCursor, VerifyPage,
+};
+
+use crate::collect;
+use crate::medium;
+use crate::pool::Access;
+use crate::statistics;
+use crate::store::PostgresStore;
+use crate::verify;
+
+#[async_trait]
+impl Maintenance for PostgresStore {
+    async fn verify_page(
+        &self,
+        owner: &Owner,
+        id: &ConversationId,
+        after: Option<VerifyCursor>,
+    ) -> Result<VerifyPage, Error> {
+        let page = self
+            .server
+            .run(Access::Read, |tx| {
+                Box::pin(verify::page(tx, owner, id, after))
+            })
+            .await;
+        match page {
+            Err(
+                error @ Error::Storage {
+                    fault: StorageFault::Corrupt,
+                    ..
+                },
+            ) => Ok(verify::unreadable(id, after, &error)),
+            page => page,
+        }
+    }
+
+    async fn verify_medium(&self) -> Result<Vec<String>, Error> {
+        medium::verify(&self.server).await
+    }
+
+    async fn statistics(&self, owner: &Owner, id: &ConversationId) -> Result<Statistics, Error> {
+        self.server
+            .run(Access::Read, |tx| {
+                Box::pin(statistics::statistics(tx, owner, id))
+            })
+            .await
+    }
+
+    async fn collect(
+        &self,
+        owner: &Owner,
+        id: &ConversationId,
+        request: CollectRequest,
+    ) -> Result<Collected, Error> {
+        let unnamed = self
+            .server
+            .run(Access::Read, |tx| Box::pin(collect::unnamed(tx, owner, id)))
+            .await?;
+        self.server
+            .run(Access::Write, |tx| {
+                Box::pin(collect::sweep(tx, owner, id, &unnamed, request))
+            })
+            .await
+    }
+
+    async fn compact(&self) -> Result<Compacted, Error> {
+        medium::compact(&self.server).await
+    }
+
+    async fn back_up(&self, _: &Path) -> Result<BackedUp, Error> {
+        Err(Error::NotOffered {
+            what: "a copy in a file",
+            instead: "run pg_dump --format=custom --schema=contexture, or pg_basebackup for the \
+                      whole server; pg_restore brings a dump back",
+        })
+    }
+}
