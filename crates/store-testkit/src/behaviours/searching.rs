@@ -132,19 +132,31 @@ fn queries(count: usize) -> Vec<String> {
     queries
 }
 
-/// Any text is a query, and an index finds what reading everything finds, with the same scores.
+/// Any text is a query, whatever texts there are, and an index finds what reading everything finds,
+/// with the same scores.
 pub(super) async fn any_text_is_a_query(store: Tested) {
     let Some(chat) = library(store).await else {
         return;
     };
     let soak = std::env::var_os("CONTEXTURE_SOAK").is_some();
+    let queries = queries(if soak { 100_000 } else { 1000 });
+    // Some of them are texts too.
+    let hostile = queries.iter().take(100).enumerate();
+    let hostile = hostile.map(|(n, text)| named(&format!("hostile {n}"), text));
+    let hostile: Vec<NewItem> = hostile.collect();
+    chat.tip("main", hostile.clone()).await.unwrap();
+    let texts = corpus().into_iter().map(|(name, text)| named(name, text));
+    let texts: Vec<_> = texts
+        .chain(hostile)
+        .map(|item| (item.id, rules::said(&item.json)))
+        .collect();
     let mut found = 0;
-    for text in queries(if soak { 100_000 } else { 1000 }) {
-        let hits = find(&chat, &text).await;
-        let query = Query::parse(&text);
-        let mut expected: Vec<_> = corpus()
-            .into_iter()
-            .filter_map(|(name, text)| Some((rules::judge(&query, text)?.score, node(name))))
+    for text in &queries {
+        let hits = find(&chat, text).await;
+        let query = Query::parse(text);
+        let mut expected: Vec<_> = texts
+            .iter()
+            .filter_map(|(node, text)| Some((rules::judge(&query, text)?.score, *node)))
             .collect();
         expected.sort_unstable_by_key(|(score, node)| (std::cmp::Reverse(*score), *node));
         let got: Vec<_> = hits.iter().map(|hit| (hit.score, hit.node)).collect();
