@@ -31,6 +31,8 @@ mod passes;
 mod payload;
 mod pipeline;
 mod plan;
+mod preview;
+pub mod reading;
 mod refusal;
 mod report;
 mod request;
@@ -45,6 +47,10 @@ pub use count::{Framing, Tokens};
 pub use payload::Payload;
 pub use pipeline::{Compiled, compile};
 pub use plan::{Advice, EpochReason, EpochReport, Plan, Prefix, Sent, TrimFrontier};
+pub use preview::{
+    Link, LinkError, Preview, PreviewFacts, PreviewPolicy, Previewed, Previewer, Size, ToolPreview,
+};
+pub use reading::{READ_TOOL, read_tool};
 pub use refusal::{Refusal, RequiredSegment};
 pub use report::{
     OmitReason, Omitted, PayloadReport, Repair, Report, Segment, TargetReport, Totals, Verdict,

@@ -12,6 +12,8 @@ mod growth;
 mod hostile;
 mod law;
 mod material;
+mod previews;
+mod readings;
 mod real_sessions;
 mod table;
 mod usage;

@@ -1,0 +1,153 @@
+//! Where a text may be cut: between lines if one ends nearby, else between characters as people see them.
+
+use std::ops::Range;
+
+use unicode_segmentation::GraphemeCursor;
+
+/// The end, in bytes, of at most `characters` from the beginning of a text. A line's end in the last quarter is
+/// taken; a line that is longer than that is cut inside.
+pub(crate) fn head_end(text: &str, characters: usize) -> usize {
+    let Some((at, _)) = text.char_indices().nth(characters) else {
+        return text.len();
+    };
+    let line = text
+        .get(..at)
+        .and_then(|head| head.rfind('\n'))
+        .map(|feed| feed + 1);
+    match line {
+        Some(line) if line >= at - at / 4 => line,
+        _ => grapheme_before(text, at),
+    }
+}
+
+/// The beginning, in bytes, of at most `characters` from the end of a text, found as [`head_end`] is.
+pub(crate) fn tail_start(text: &str, characters: usize) -> usize {
+    let Some(last) = characters.checked_sub(1) else {
+        return text.len();
+    };
+    let Some((at, _)) = text.char_indices().rev().nth(last) else {
+        return 0;
+    };
+    if at == 0 || text.get(..at).is_some_and(|before| before.ends_with('\n')) {
+        return at;
+    }
+    let room = (text.len() - at) / 4;
+    let feed = text.get(at..).and_then(|tail| tail.find('\n'));
+    match feed {
+        Some(feed) if feed < room => at + feed + 1,
+        _ => grapheme_after(text, at),
+    }
+}
+
+/// What to show of a line that is longer than `characters`: a range of bytes around the byte `at`.
+pub(crate) fn clip(line: &str, at: usize, characters: usize) -> Range<usize> {
+    if line.len() <= characters || line.chars().nth(characters).is_none() {
+        return 0..line.len();
+    }
+    let before = line.get(..at).unwrap_or_default();
+    let start = tail_start(before, characters / 4);
+    let rest = line.get(start..).unwrap_or_default();
+    start..start + head_end(rest, characters)
+}
+
+/// A line of which only `range` is shown, with `…` where it was cut.
+pub(crate) fn clipped(line: &str, range: &Range<usize>) -> String {
+    let opening = if range.start > 0 { "…" } else { "" };
+    let closing = if range.end < line.len() { "…" } else { "" };
+    format!(
+        "{opening}{}{closing}",
+        line.get(range.clone()).unwrap_or_default()
+    )
+}
+
+/// The line feeds in a text.
+pub(crate) fn count_feeds(text: &str) -> u64 {
+    // Sums of bytes over short chunks are what compilers turn into vector code.
+    let feeds = |chunk: &[u8]| {
+        let count: u8 = chunk.iter().map(|byte| u8::from(*byte == b'\n')).sum();
+        u64::from(count)
+    };
+    text.as_bytes().chunks(255).map(feeds).sum()
+}
+
+/// The lines of a text; a line feed at its end begins no further line.
+pub(crate) fn count_lines(text: &str) -> u64 {
+    let open = !text.is_empty() && !text.ends_with('\n');
+    count_feeds(text) + u64::from(open)
+}
+
+fn grapheme_before(text: &str, at: usize) -> usize {
+    let mut cursor = GraphemeCursor::new(at, text.len(), true);
+    if cursor.is_boundary(text, 0) == Ok(true) {
+        return at;
+    }
+    match cursor.prev_boundary(text, 0) {
+        Ok(Some(before)) if before >= at / 2 => before,
+        // One grapheme that is half of everything shown is no character that anybody sees.
+        _ => at,
+    }
+}
+
+fn grapheme_after(text: &str, at: usize) -> usize {
+    let mut cursor = GraphemeCursor::new(at, text.len(), true);
+    if cursor.is_boundary(text, 0) == Ok(true) {
+        return at;
+    }
+    match cursor.next_boundary(text, 0) {
+        Ok(Some(after)) if after - at <= (text.len() - at) / 2 => after,
+        _ => at,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cut_goes_to_a_line_nearby_and_no_further() {
+        let head = |text: &str, characters| text[..head_end(text, characters)].to_owned();
+        assert_eq!(head("abcdefgh\nij", 10), "abcdefgh\n");
+        assert_eq!(head("ab\ncdefghijkl", 10), "ab\ncdefghi");
+        assert_eq!(head("abc", 10), "abc");
+        assert_eq!(head("abc", 0), "");
+        let tail = |text: &str, characters| text[tail_start(text, characters)..].to_owned();
+        assert_eq!(tail("ij\nabcdefgh", 9), "abcdefgh");
+        assert_eq!(tail("ijk\nabcdefghi", 10), "abcdefghi");
+        assert_eq!(tail("cdefghijkl\nab", 10), "fghijkl\nab");
+        assert_eq!(tail("{json}\n", 3), "n}\n");
+        assert_eq!(tail("abc", 10), "abc");
+        assert_eq!(tail("abc", 0), "");
+    }
+
+    #[test]
+    fn no_character_is_cut_in_half() {
+        let family = "👩‍👩‍👧‍👦";
+        let text = family.repeat(4);
+        let scalars = family.chars().count();
+        for characters in scalars * 2..scalars * 3 {
+            assert_eq!(&text[..head_end(&text, characters)], family.repeat(2));
+            assert_eq!(&text[tail_start(&text, characters)..], family.repeat(2));
+        }
+        assert_eq!(head_end("ab\r\ncd", 3), 2);
+        let marks = format!("a{}", "\u{301}".repeat(100));
+        assert_eq!(head_end(&marks, 50), 99);
+    }
+
+    #[test]
+    fn a_long_line_is_shown_around_what_matters() {
+        let line = format!("{}error{}", "a".repeat(100), "b".repeat(100));
+        let shown = clipped(&line, &clip(&line, 100, 40));
+        assert!(shown.starts_with('…') && shown.ends_with('…'), "{shown}");
+        assert!(shown.contains("aerrorb") && shown.chars().count() <= 42);
+        assert_eq!(clip("short", 2, 40), 0..5);
+        assert_eq!(clipped("short", &(0..5)), "short");
+    }
+
+    #[test]
+    fn lines_are_counted_as_editors_do() {
+        for (text, lines) in [("", 0), ("a", 1), ("a\n", 1), ("a\nb", 2), ("\n\n", 2)] {
+            assert_eq!(count_lines(text), lines, "{text:?}");
+        }
+        assert_eq!(count_lines(&"\n".repeat(1_000)), 1_000);
+    }
+}

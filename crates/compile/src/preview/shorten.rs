@@ -1,0 +1,166 @@
+//! One text, shortened.
+
+use std::fmt::Write as _;
+use std::ops::Range;
+
+use contexture_tokens::TokenCounter;
+use serde::Serialize;
+
+use super::cuts::{count_feeds, count_lines, head_end, tail_start};
+use super::errors::{ErrorLine, error_lines};
+use super::link::Link;
+use super::policy::{PreviewPolicy, Size};
+
+/// What a preview's own words take up, in any unit: they are ASCII.
+const OWN_WORDS: u64 = 400;
+
+/// A text that stands for a longer one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Preview {
+    /// What is shown.
+    pub text: String,
+    /// What it stands for.
+    pub facts: PreviewFacts,
+}
+
+/// What a preview stands for.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct PreviewFacts {
+    /// Where the whole text is.
+    pub link: Link,
+    /// Bytes of the whole text.
+    pub bytes: u64,
+    /// Characters of the whole text, as Unicode scalar values.
+    pub characters: u64,
+    /// Lines of the whole text.
+    pub lines: u64,
+    /// What of the whole text is shown: ranges of bytes in order, not overlapping.
+    pub shown: Vec<Range<usize>>,
+    /// Bytes that are not shown.
+    pub omitted_bytes: u64,
+    /// Lines between head and tail that report errors.
+    pub error_lines: u64,
+}
+
+/// Shortens a text that is larger than the policy's threshold.
+pub(super) fn shorten(
+    text: &str,
+    policy: &PreviewPolicy,
+    link: Link,
+    counter: &dyn TokenCounter,
+) -> Option<Preview> {
+    let threshold = policy.threshold.at_least_smallest();
+    if threshold.holds(text, counter) {
+        return None;
+    }
+    let middle = middle(text, policy, threshold, counter);
+    let errors = error_lines(text, middle.clone(), policy.error_lines);
+    let whole = Whole {
+        text,
+        link,
+        characters: text.chars().count() as u64,
+        lines: count_lines(text),
+        middle,
+        error_lines: errors.found,
+    };
+    let before = whole.before();
+    // As many error lines as fit, the first ones first.
+    let (shown, lines) = (0..=errors.lines.len()).rev().find_map(|count| {
+        let lines = errors.lines.get(..count).unwrap_or_default();
+        let shown = whole.render(&before, lines);
+        threshold.holds(&shown, counter).then_some((shown, lines))
+    })?;
+    (shown.len() < text.len()).then(|| Preview {
+        text: shown,
+        facts: whole.facts(lines),
+    })
+}
+
+/// What is left out: head and tail are halved until they fit beside the preview's own words.
+fn middle(
+    text: &str,
+    policy: &PreviewPolicy,
+    threshold: Size,
+    counter: &dyn TokenCounter,
+) -> Range<usize> {
+    let room = threshold.less(OWN_WORDS);
+    let (mut head, mut tail) = (policy.head, policy.tail);
+    loop {
+        let (end, start) = (head_end(text, head), tail_start(text, tail));
+        let ends = [text.get(..end), text.get(start..)].map(Option::unwrap_or_default);
+        if end < start && room.holds(&ends.concat(), counter) || head + tail == 0 {
+            return end..start;
+        }
+        (head, tail) = (head / 2, tail / 2);
+    }
+}
+
+/// A text and what of it is left out.
+struct Whole<'a> {
+    text: &'a str,
+    link: Link,
+    characters: u64,
+    lines: u64,
+    middle: Range<usize>,
+    error_lines: u64,
+}
+
+impl Whole<'_> {
+    fn tail(&self) -> &str {
+        self.text.get(self.middle.end..).unwrap_or_default()
+    }
+
+    /// The head, and what is left out behind it.
+    fn before(&self) -> String {
+        let head = self.text.get(..self.middle.start).unwrap_or_default();
+        let omitted = self.text.get(self.middle.clone()).unwrap_or_default();
+        let characters = omitted.chars().count();
+        let first = count_feeds(head) + 1;
+        let last = first + count_lines(omitted).saturating_sub(1);
+        let mut before = head.to_owned();
+        if !head.is_empty() && !head.ends_with('\n') {
+            before.push('\n');
+        }
+        let (all, lines, link) = (self.characters, self.lines, self.link);
+        let _ = writeln!(
+            before,
+            "[shortened here: {characters} of {all} characters, lines {first}-{last} of {lines}; whole text: {link}]",
+        );
+        before
+    }
+
+    fn render(&self, before: &str, errors: &[ErrorLine]) -> String {
+        let mut out = before.to_owned();
+        if !errors.is_empty() {
+            let (shown, found) = (errors.len(), self.error_lines);
+            let _ = writeln!(out, "[{shown} of {found} lines in it that report errors:]");
+            for line in errors {
+                let _ = writeln!(out, "{}: {}", line.number, line.shown(self.text));
+            }
+            if !self.tail().is_empty() {
+                out.push_str("[the end:]\n");
+            }
+        }
+        out.push_str(self.tail());
+        out
+    }
+
+    fn facts(&self, errors: &[ErrorLine]) -> PreviewFacts {
+        let Range { start, end } = self.middle;
+        let head = (start > 0).then_some(0..start);
+        let tail = (end < self.text.len()).then_some(end..self.text.len());
+        let errors = errors.iter().map(|line| line.shown_range(self.text));
+        let shown: Vec<Range<usize>> = head.into_iter().chain(errors).chain(tail).collect();
+        let bytes = self.text.len();
+        let seen: usize = shown.iter().map(Range::len).sum();
+        PreviewFacts {
+            link: self.link,
+            bytes: bytes as u64,
+            characters: self.characters,
+            lines: self.lines,
+            omitted_bytes: bytes.saturating_sub(seen) as u64,
+            shown,
+            error_lines: self.error_lines,
+        }
+    }
+}

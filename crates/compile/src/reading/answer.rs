@@ -1,0 +1,132 @@
+//! What the built-in tool answers, in words for a model.
+//!
+//! Only the frame is ours: lines in square brackets before and after what was read. Nothing reads them back.
+
+use std::fmt::Write as _;
+use std::ops::Range;
+
+use super::excerpt::Excerpt;
+use super::find::Found;
+use super::tool::ReadCallError;
+use crate::preview::{Link, clip, clipped};
+
+/// Characters shown of all results of a search.
+const RESULTS: usize = 4_000;
+
+/// What the built-in tool answers.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Answer {
+    /// What the model reads.
+    pub text: String,
+    /// Whether the call failed.
+    pub is_error: bool,
+}
+
+/// One of the texts that say what was asked for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Hit {
+    /// Its link.
+    pub link: Link,
+    /// What it is, for people and models: `output of grep`.
+    pub what: String,
+    /// The line that says it; the first is 1.
+    pub line: u64,
+    /// What stands there, shortened.
+    pub text: String,
+}
+
+impl Hit {
+    /// A text that says something at `at`, in bytes, one of at most `of` results.
+    #[must_use]
+    pub fn new(link: Link, what: &str, text: &str, at: &Range<usize>, of: usize) -> Self {
+        let before = text.get(..at.start).unwrap_or_default();
+        let start = before.rfind('\n').map_or(0, |feed| feed + 1);
+        let rest = text.get(start..).unwrap_or_default();
+        let line = rest.lines().next().unwrap_or_default();
+        let shown = (RESULTS / of.max(1)).saturating_sub(140).clamp(60, 400);
+        let what = what.chars().filter(|c| !c.is_control());
+        Self {
+            link,
+            what: what.take(60).collect(),
+            line: 1 + before.matches('\n').count() as u64,
+            text: clipped(line, &clip(line, at.start - start, shown)),
+        }
+    }
+}
+
+/// A part of what a link names.
+#[must_use]
+pub fn answer_excerpt(link: Link, excerpt: &Excerpt<'_>) -> Answer {
+    let mut text = match excerpt.text {
+        "" => format!("[{link} has {} lines: nothing there]", excerpt.lines),
+        part => format!(
+            "[{link}: lines {}-{} of {}, {} characters in all]\n{part}",
+            excerpt.from.line, excerpt.last, excerpt.lines, excerpt.characters
+        ),
+    };
+    if let Some(next) = excerpt.next {
+        end_line(&mut text);
+        let _ = match next.column {
+            0 => write!(text, "[more: offset {}]", next.line),
+            column => write!(text, "[more: offset {}, column {column}]", next.line),
+        };
+    }
+    said(text)
+}
+
+/// The lines that match of what a link names.
+#[must_use]
+pub fn answer_found(link: Link, found: &Found) -> Answer {
+    let mut text = format!(
+        "[{link}: {} of {} matching lines]",
+        found.shown, found.matches
+    );
+    let mut before = None;
+    for line in &found.lines {
+        let gap = before.is_some_and(|before| before + 1 < line.number);
+        text.push_str(if gap { "\n--\n" } else { "\n" });
+        let mark = if line.matches { ':' } else { '-' };
+        let _ = write!(text, "{}{mark}{}", line.number, line.text);
+        before = Some(line.number);
+    }
+    if let Some(next) = found.next {
+        let _ = write!(text, "\n[more: offset {next}]");
+    }
+    said(text)
+}
+
+/// The texts that say what was asked for, best first, of so many.
+#[must_use]
+pub fn answer_hits(hits: &[Hit], of: u64) -> Answer {
+    let mut text = format!("[{} of {of} found, best first]", hits.len());
+    for hit in hits {
+        let _ = write!(
+            text,
+            "\n{} {}, line {}:\n{}",
+            hit.link, hit.what, hit.line, hit.text
+        );
+    }
+    said(text)
+}
+
+/// A call that cannot be answered.
+#[must_use]
+pub fn answer_error(error: &ReadCallError) -> Answer {
+    Answer {
+        text: error.to_string(),
+        is_error: true,
+    }
+}
+
+const fn said(text: String) -> Answer {
+    Answer {
+        text,
+        is_error: false,
+    }
+}
+
+fn end_line(text: &mut String) {
+    if !text.ends_with('\n') {
+        text.push('\n');
+    }
+}

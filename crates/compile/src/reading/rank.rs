@@ -1,0 +1,237 @@
+//! Which of many texts says something, best first.
+//!
+//! What was dropped is looked for by what is remembered of it, mostly an identifier. So the query as a whole counts
+//! first: as a word of its own, in this spelling; then its words. Among equals the newer is better.
+
+use std::ops::Range;
+
+use regex::{Regex, RegexBuilder};
+
+/// Words of a query that count.
+const WORDS: usize = 16;
+/// Bytes of a query that count.
+const QUERY: usize = 1_000;
+
+/// What is looked for.
+#[derive(Clone, Debug)]
+pub struct Needle {
+    phrase: String,
+    anywhere: Option<Regex>,
+    words: Vec<Regex>,
+}
+
+/// How well a text answers; more is better.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Relevance {
+    phrase: Phrase,
+    words: usize,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Phrase {
+    Absent,
+    OtherCase,
+    PartOfWord,
+    Whole,
+}
+
+impl Needle {
+    /// Reads a query: any text. What goes beyond 1,000 bytes or 16 words does not count.
+    #[must_use]
+    pub fn new(query: &str) -> Self {
+        let end = query.floor_char_boundary(QUERY);
+        let phrase = query.get(..end).unwrap_or_default().trim();
+        let bare = |word: &'_ str| match word.trim_matches(|c: char| !c.is_alphanumeric()) {
+            "" => word.to_owned(),
+            bare => bare.to_owned(),
+        };
+        let words = phrase.split_whitespace().map(bare);
+        // A single word is the phrase.
+        let words = words.filter(|word| word != phrase);
+        let words = words.filter_map(|word| literal(&word));
+        Self {
+            phrase: phrase.to_owned(),
+            anywhere: literal(phrase),
+            words: words.take(WORDS).collect(),
+        }
+    }
+
+    /// How well a text answers, and where it does: a range of bytes. `None` if nothing of the query is in it.
+    #[must_use]
+    pub fn judge(&self, text: &str) -> Option<(Relevance, Range<usize>)> {
+        let mut best: Option<(Phrase, Range<usize>)> = None;
+        for found in self.anywhere.iter().flat_map(|query| query.find_iter(text)) {
+            let phrase = self.phrase_at(text, &found.range());
+            if best.as_ref().is_none_or(|(best, _)| phrase > *best) {
+                best = Some((phrase, found.range()));
+            }
+            if phrase == Phrase::Whole {
+                break;
+            }
+        }
+        if let Some((phrase, at)) = best {
+            let words = self.words.len();
+            return Some((Relevance { phrase, words }, at));
+        }
+        let mut found = self.words.iter().filter_map(|word| word.find(text));
+        let first = found.next()?.range();
+        let words = 1 + found.count();
+        let phrase = Phrase::Absent;
+        Some((Relevance { phrase, words }, first))
+    }
+
+    fn phrase_at(&self, text: &str, at: &Range<usize>) -> Phrase {
+        if text.get(at.clone()) != Some(&self.phrase) {
+            return Phrase::OtherCase;
+        }
+        let in_word = |c: char| c == '_' || c.is_alphanumeric();
+        let before = text
+            .get(..at.start)
+            .is_some_and(|text| text.ends_with(in_word));
+        let after = text
+            .get(at.end..)
+            .is_some_and(|text| text.starts_with(in_word));
+        if before || after {
+            Phrase::PartOfWord
+        } else {
+            Phrase::Whole
+        }
+    }
+}
+
+fn literal(text: &str) -> Option<Regex> {
+    let built = RegexBuilder::new(&regex::escape(text))
+        .case_insensitive(true)
+        .build();
+    built.ok().filter(|_| !text.is_empty())
+}
+
+/// The best of many, offered newest first.
+#[derive(Clone, Debug)]
+pub struct Ranking<T> {
+    best: Vec<(Relevance, T)>,
+    keep: usize,
+    offered: u64,
+}
+
+impl<T> Ranking<T> {
+    /// Keeps the best `keep`.
+    #[must_use]
+    pub const fn new(keep: usize) -> Self {
+        Self {
+            best: Vec::new(),
+            keep,
+            offered: 0,
+        }
+    }
+
+    /// Offers one that is older than all before it.
+    pub fn offer(&mut self, relevance: Relevance, one: impl FnOnce() -> T) {
+        self.offered += 1;
+        let at = self.best.partition_point(|(other, _)| *other >= relevance);
+        if at < self.keep {
+            self.best.insert(at, (relevance, one()));
+            self.best.truncate(self.keep);
+        }
+    }
+
+    /// How many were offered.
+    #[must_use]
+    pub const fn offered(&self) -> u64 {
+        self.offered
+    }
+
+    /// The best, best first; among equals the newest first.
+    #[must_use]
+    pub fn into_best(self) -> Vec<T> {
+        self.best.into_iter().map(|(_, one)| one).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The texts in the order in which they answer, the first being the newest.
+    fn ranked<'t>(query: &str, newest_first: &[&'t str]) -> Vec<&'t str> {
+        let needle = Needle::new(query);
+        let mut ranking = Ranking::new(10);
+        for text in newest_first {
+            if let Some((relevance, at)) = needle.judge(text) {
+                assert!(text.get(at.clone()).is_some_and(|found| !found.is_empty()));
+                ranking.offer(relevance, || *text);
+            }
+        }
+        ranking.into_best()
+    }
+
+    #[test]
+    fn an_identifier_as_it_stands_comes_before_what_looks_like_it() {
+        let texts = [
+            "W1234567 and more",
+            "order w123456",
+            "something else",
+            "xW123456",
+            "the order #W123456 was sent",
+            "{\"id\":\"W123456\"}",
+        ];
+        assert_eq!(
+            ranked("W123456", &texts),
+            [
+                "the order #W123456 was sent",
+                "{\"id\":\"W123456\"}",
+                "W1234567 and more",
+                "xW123456",
+                "order w123456",
+            ]
+        );
+    }
+
+    #[test]
+    fn words_count_where_the_whole_is_nowhere() {
+        let texts = [
+            "gloves",
+            "the refund of gloves",
+            "refund gloves now",
+            "hats",
+        ];
+        assert_eq!(
+            ranked("refund, gloves", &texts),
+            ["the refund of gloves", "refund gloves now", "gloves"]
+        );
+        assert_eq!(ranked("refund gloves", &texts)[0], "refund gloves now");
+    }
+
+    #[test]
+    fn paths_numbers_and_signs_are_found_as_they_are() {
+        for query in [
+            "src/main.rs:12",
+            "$1,024.50",
+            "C:\\temp\\a b",
+            "error[E0308]",
+            "東京",
+            "-->",
+        ] {
+            let text = format!("before {query} after");
+            assert_eq!(ranked(query, &["nothing", &text]), [&text], "{query}");
+        }
+    }
+
+    #[test]
+    fn nothing_is_found_by_nothing() {
+        assert!(ranked("", &["a"]).is_empty());
+        assert!(ranked(" \n", &["a"]).is_empty());
+        assert_eq!(ranked(&"word ".repeat(10_000), &["a word"]), ["a word"]);
+    }
+
+    #[test]
+    fn only_the_best_are_kept_and_all_are_counted() {
+        let needle = Needle::new("x");
+        let mut ranking = Ranking::new(2);
+        for (n, text) in ["xa", "x 1", "xb", "x 2", "x 3"].iter().enumerate() {
+            let (relevance, _) = needle.judge(text).unwrap();
+            ranking.offer(relevance, || n);
+        }
+        assert_eq!((ranking.offered(), ranking.into_best()), (5, vec![1, 3]));
+    }
+}
