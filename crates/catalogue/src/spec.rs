@@ -130,8 +130,18 @@ pub struct CacheSupport {
     /// The shortest prefix that is cached, in tokens; absent if not known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub minimum_tokens: Option<u64>,
+    /// In steps of how many tokens a prefix is cached where no mark ends it; absent if not known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub step_tokens: Option<u64>,
+    /// For how many seconds without use a prefix is kept at least that nothing marks; absent if not known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub idle_seconds: Option<u64>,
     /// How many marks a request may carry.
     pub max_marks: u32,
+    /// How many content blocks before a mark, its own included, are searched for what earlier marks wrote; absent if
+    /// there is no limit.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub lookback_blocks: Option<u32>,
     /// How long a marked prefix can be kept, in seconds, shortest first; empty if the caller has no choice.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub ttls_seconds: Vec<u64>,

@@ -25,6 +25,12 @@ impl Tokens {
         Self { low, high }
     }
 
+    /// The middle between the bounds: the best single figure.
+    #[must_use]
+    pub const fn guess(self) -> u64 {
+        self.low.midpoint(self.high)
+    }
+
     /// So many times as much.
     pub(crate) const fn times(self, count: u64) -> Self {
         Self {

@@ -16,6 +16,7 @@
 
 mod account;
 mod block;
+mod cache;
 mod compiler;
 mod contribution;
 mod count;
@@ -23,6 +24,7 @@ mod cut;
 mod entry;
 mod frame;
 mod front;
+mod hex;
 mod history;
 mod ledger;
 mod memo;
@@ -40,6 +42,12 @@ mod scratch;
 mod table;
 mod weigh;
 
+pub use cache::bill::{CacheUse, Rates};
+pub use cache::marks::{Kept, Mark, MarkPolicy, MarkReason, Marking, place_marks};
+pub use cache::outline::{Lasts, Outline, OutlineSegment, Part};
+pub use cache::predict::predict;
+pub use cache::rules::CacheRules;
+pub use cache::trace::{CacheTrace, Call, replay, replay_windowed};
 pub use compiler::{CompileError, Compiler, Target};
 pub use contexture_tokens::TokenCounter;
 pub use contribution::{Band, Budget, Content, Contribution, Stability};

@@ -1,15 +1,25 @@
 //! The finished request: a rope of pieces that are shared with the scratch and with other payloads.
 //!
 //! A payload is `before · elements joined by commas · after`. It is flattened only when it is sent.
+//! Cache marks are set on the finished pieces, so that the pieces stay the same whatever is marked.
 
 use std::fmt;
 use std::sync::Arc;
 
-use contexture_ir::ContentHash;
+use contexture_ir::{ContentHash, Fields, quote};
+use contexture_wire::{
+    Format, HeadPart, Ttl, head_marks, mark, mark_head, only_marks, unmark, unmark_head,
+};
+
+use crate::cache::marks::{MarkReason, Marking};
+use crate::cache::outline::{Lasts, Outline, OutlineSegment, Part};
+use crate::cache::settings::{scoped, settings, value};
+use crate::count::Tokens;
 
 /// A provider's JSON request.
 #[derive(Clone, Debug)]
 pub struct Payload {
+    head: Arc<Head>,
     before: Arc<str>,
     elements: Vec<Element>,
     after: Arc<str>,
@@ -23,21 +33,235 @@ pub(crate) struct Element {
     pub(crate) hash: ContentHash,
     /// How many messages of the conversation.
     pub(crate) messages: usize,
+    /// Of the system prompt or of the messages.
+    pub(crate) part: Part,
+    pub(crate) lasts: Lasts,
+    pub(crate) tokens: Tokens,
+    /// Content blocks.
+    pub(crate) blocks: usize,
+    /// Whether the format lets it carry a mark.
+    pub(crate) can_carry: bool,
+    /// The marks that came with the items.
+    pub(crate) marks: Vec<Ttl>,
+    /// The mark that was set on it.
+    pub(crate) marked: Option<Ttl>,
+}
+
+/// What stands around the elements, as far as its bytes do not tell.
+#[derive(Clone, Debug)]
+pub(crate) struct Head {
+    pub(crate) format: Format,
+    pub(crate) model: String,
+    pub(crate) tools: Tokens,
+    pub(crate) system: Tokens,
+    /// What the format adds to a request.
+    pub(crate) framing: Tokens,
+}
+
+/// What one segment of the outline is of.
+#[derive(Clone, Copy, Debug)]
+enum Place {
+    Head(HeadPart),
+    Settings(Part),
+    Element(usize),
 }
 
 impl Payload {
-    pub(crate) fn new(before: Arc<str>, elements: Vec<Element>, after: Arc<str>) -> Self {
+    pub(crate) fn new(
+        head: Head,
+        before: Arc<str>,
+        elements: Vec<Element>,
+        after: Arc<str>,
+    ) -> Self {
         let elements: Vec<Element> = elements
             .into_iter()
             .filter(|element| !element.json.is_empty())
             .collect();
-        let inner: usize = elements.iter().map(|element| element.json.len()).sum();
-        let commas = elements.len().saturating_sub(1);
-        Self {
-            len: before.len() + inner + commas + after.len(),
+        let mut payload = Self {
+            head: Arc::new(head),
+            len: 0,
             before,
             elements,
             after,
+        };
+        payload.measure();
+        payload
+    }
+
+    fn measure(&mut self) {
+        self.len = self.pieces().map(str::len).sum();
+    }
+
+    /// The payload as its provider's cache sees it.
+    #[must_use]
+    pub fn outline(&self) -> Outline {
+        let head = &*self.head;
+        let around = format!("{}{}", self.before, self.after);
+        let fields = Fields::parse(&around).unwrap_or_default();
+        let mut scope = head.model.clone();
+        for (name, _) in scoped(head.format) {
+            scope.push('\n');
+            scope.push_str(value(&fields, &[name]));
+        }
+        let mut outline = Outline {
+            format: head.format,
+            scope,
+            segments: Vec::new(),
+            whole: whole_mark(head.format, &fields),
+        };
+        let places = self.places(&fields);
+        let segments = places.iter().map(|place| self.segment(*place, &fields));
+        outline.segments = segments.collect();
+        let mut add = |part: Option<Part>, tokens: Tokens| {
+            let of = |one: &&mut OutlineSegment| part.is_none_or(|part| one.part == part);
+            if let Some(first) = outline.segments.iter_mut().find(of) {
+                first.tokens += tokens;
+            }
+        };
+        add(Some(Part::Tools), head.tools);
+        add(Some(Part::System), head.system);
+        add(None, head.framing);
+        outline
+    }
+
+    /// The segments of the outline in their order.
+    fn places(&self, fields: &Fields<'_>) -> Vec<Place> {
+        let has = |names: &[&str]| fields.get(names).is_some();
+        let format = self.head.format;
+        let set = settings(format);
+        let group = |part: Part| {
+            set.iter()
+                .any(|one| one.part == part)
+                .then_some(Place::Settings(part))
+        };
+        let lead = self
+            .elements
+            .iter()
+            .take_while(|one| one.part == Part::System);
+        let lead = lead.count();
+        let tools = has(&["tools", "functions"]).then_some(Place::Head(HeadPart::Tools));
+        let system = has(system_names(format)).then_some(Place::Head(HeadPart::System));
+        [tools, group(Part::Form), system]
+            .into_iter()
+            .flatten()
+            .chain((0..lead).map(Place::Element))
+            .chain(group(Part::Settings))
+            .chain((lead..self.elements.len()).map(Place::Element))
+            .collect()
+    }
+
+    fn segment(&self, place: Place, fields: &Fields<'_>) -> OutlineSegment {
+        let format = self.head.format;
+        match place {
+            Place::Head(part) => {
+                let (names, part_of): (&[&str], _) = match part {
+                    HeadPart::Tools => (&["tools", "functions"], Part::Tools),
+                    HeadPart::System => (system_names(format), Part::System),
+                };
+                let text = fields.get(names).map_or("", |value| value.get());
+                let marks = head_marks(format, &self.before, part);
+                let bare = (!marks.is_empty())
+                    .then(|| unmark_head(format, &self.before, part))
+                    .flatten()
+                    .and_then(|bare| member(&bare, names));
+                let hash = ContentHash::of(bare.as_deref().unwrap_or(text).as_bytes());
+                let blocks = blocks_in(text);
+                OutlineSegment {
+                    bytes: text.len(),
+                    blocks,
+                    can_carry: format == Format::Anthropic,
+                    marks,
+                    ..OutlineSegment::new(part_of, 0, hash)
+                }
+            }
+            Place::Settings(part) => {
+                let own = settings(format).iter().filter(|one| one.part == part);
+                let said: Vec<&str> = own.map(|one| value(fields, one.path)).collect();
+                OutlineSegment::new(part, 0, ContentHash::of(said.join("\n").as_bytes()))
+            }
+            Place::Element(at) => self.element(at),
+        }
+    }
+
+    fn element(&self, at: usize) -> OutlineSegment {
+        let Some(element) = self.elements.get(at) else {
+            return OutlineSegment::new(Part::Messages, at, ContentHash::of(b""));
+        };
+        OutlineSegment {
+            bytes: element.json.len(),
+            tokens: element.tokens,
+            blocks: element.blocks,
+            lasts: element.lasts,
+            can_carry: element.can_carry,
+            marks: element.marks.clone(),
+            ..OutlineSegment::new(element.part, at, element.hash)
+        }
+    }
+
+    /// Sets marks, and removes those of the items that have to go. A mark that its segment turns out
+    /// not to be able to carry is taken out of `marking`, and so is what it would have kept.
+    pub fn mark(&mut self, marking: &mut Marking) {
+        let around = format!("{}{}", self.before, self.after);
+        let places = self.places(&Fields::parse(&around).unwrap_or_default());
+        for segment in &marking.strip {
+            if let Some(place) = places.get(*segment) {
+                self.strip(*place);
+            }
+        }
+        let mut failed = Vec::new();
+        for mark in &marking.marks {
+            let ours = !matches!(mark.why, MarkReason::Given | MarkReason::Provider);
+            let place = places.get(mark.segment).copied();
+            if ours && !place.is_some_and(|place| self.set(place, mark.ttl)) {
+                failed.push(mark.segment);
+            }
+        }
+        marking.marks.retain(|mark| !failed.contains(&mark.segment));
+        marking.kept.retain(|kept| !failed.contains(&kept.segment));
+        if marking.only_ours
+            && let Some(after) = only_marks(self.head.format, &self.after)
+        {
+            self.after = after.into();
+        }
+        self.measure();
+    }
+
+    fn set(&mut self, place: Place, ttl: Ttl) -> bool {
+        let format = self.head.format;
+        match place {
+            Place::Settings(_) => false,
+            Place::Head(part) => {
+                let marked = mark_head(format, &self.before, part, ttl);
+                marked.map(|text| self.before = text.into()).is_some()
+            }
+            Place::Element(at) => {
+                let Some(element) = self.elements.get_mut(at) else {
+                    return false;
+                };
+                let marked = mark(format, &element.json, ttl);
+                element.marked = marked.as_ref().map(|_| ttl);
+                marked.map(|text| element.json = text.into()).is_some()
+            }
+        }
+    }
+
+    fn strip(&mut self, place: Place) {
+        let format = self.head.format;
+        match place {
+            Place::Settings(_) => {}
+            Place::Head(part) => {
+                if let Some(text) = unmark_head(format, &self.before, part) {
+                    self.before = text.into();
+                }
+            }
+            Place::Element(at) => {
+                if let Some(element) = self.elements.get_mut(at) {
+                    if let Some(text) = unmark(format, &element.json) {
+                        element.json = text.into();
+                    }
+                    element.marks.clear();
+                }
+            }
         }
     }
 
@@ -102,6 +326,7 @@ impl Payload {
         }
         for element in &self.elements {
             bytes.extend_from_slice(element.hash.as_bytes());
+            bytes.extend(element.marked.map(|ttl| ttl as u8));
         }
         ContentHash::of(&bytes)
     }
@@ -111,4 +336,38 @@ impl fmt::Display for Payload {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.pieces().try_for_each(|piece| f.write_str(piece))
     }
+}
+
+/// The names of the system prompt where it does not stand among the messages.
+const fn system_names(format: Format) -> &'static [&'static str] {
+    match format {
+        Format::Anthropic => &["system"],
+        Format::OpenAiResponses => &["instructions"],
+        Format::Gemini => &["systemInstruction", "system_instruction"],
+        Format::OpenAiChat | Format::Ui | Format::Items => &[],
+    }
+}
+
+/// The mark at the top of a request, which the provider moves by itself.
+fn whole_mark(format: Format, fields: &Fields<'_>) -> Option<Ttl> {
+    if format != Format::Anthropic {
+        return None;
+    }
+    let mark = value(fields, &["cache_control", "type"]);
+    let long = value(fields, &["cache_control", "ttl"]) == quote("1h");
+    let ttl = if long { Ttl::Long } else { Ttl::Usual };
+    (!mark.is_empty()).then_some(ttl)
+}
+
+/// A member of the object that a request begins.
+fn member(before: &str, names: &[&str]) -> Option<String> {
+    let text = format!("{before}]}}");
+    let fields = Fields::parse(&text).ok()?;
+    fields.get(names).map(|value| value.get().to_owned())
+}
+
+/// How many blocks an array has; a string is one.
+fn blocks_in(json: &str) -> usize {
+    let list: Option<Vec<&serde_json::value::RawValue>> = serde_json::from_str(json).ok();
+    list.map_or(1, |list| list.len())
 }

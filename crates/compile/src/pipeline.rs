@@ -12,11 +12,13 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use contexture_ir::ContentHash;
-use contexture_wire::{Envelope, Format, Renames, join_messages};
+use contexture_wire::{Envelope, Format, Renames, join_messages, marks};
 
 use crate::account::{report, required};
 use crate::block::Class;
+use crate::cache::outline::{Lasts, Part};
 use crate::contribution::Band;
+use crate::count::Tokens;
 use crate::cut::Cut;
 use crate::frame::Frame;
 use crate::front::Front;
@@ -27,7 +29,7 @@ use crate::passes::budget::{Claim, HistoryClaim, grants, required_history};
 use crate::passes::lower::{Piece, Press};
 use crate::passes::place::{Placed, Slot, arrange, bridges, fit, place, units};
 use crate::passes::verify::{Sealed, verify};
-use crate::payload::{Element, Payload};
+use crate::payload::{Element, Head, Payload};
 use crate::plan::{Advice, Plan, Prefix};
 use crate::refusal::Refusal;
 use crate::report::Report;
@@ -115,7 +117,9 @@ fn back(
     let pieces: Vec<&Piece> = [before.as_slice(), &middle, &after].concat();
     // Where the kept messages meet the first round.
     let seam = before.len()..before.len() + cut.singles.len();
-    let payload = assemble(request.dialect.format, &envelope, &pieces, seam);
+    let bands = before.len()..before.len() + middle.len();
+    let head = head(request, &frame, &slots, &placed);
+    let payload = assemble(head, &envelope, &pieces, bands, seam);
 
     let prefix = Prefix {
         target,
@@ -271,13 +275,41 @@ fn band_pieces<'a>(
         .unzip()
 }
 
-/// The payload. Each piece of the seam is joined to the piece behind it where both are people's words:
-/// there the cut brought together what would have been one message.
-fn assemble(format: Format, envelope: &Envelope, pieces: &[&Piece], seam: Range<usize>) -> Payload {
+/// What of the frame its bytes do not tell.
+fn head(request: &CompileRequest, frame: &Frame, slots: &[Slot<'_>], placed: &[Placed]) -> Head {
+    let system = slots.iter().zip(placed);
+    let system = system.filter(|(slot, _)| slot.band == Band::System);
+    Head {
+        format: request.dialect.format,
+        model: request.model.clone(),
+        tools: frame.tools,
+        system: system.map(|(_, placed)| placed.text + placed.framing).sum(),
+        framing: frame.framing,
+    }
+}
+
+/// The payload. The pieces of `bands` are the history's. Each piece of the seam is joined to the piece
+/// behind it where both are people's words: there the cut brought together what would have been one
+/// message.
+fn assemble(
+    head: Head,
+    envelope: &Envelope,
+    pieces: &[&Piece],
+    bands: Range<usize>,
+    seam: Range<usize>,
+) -> Payload {
+    let format = head.format;
     let mut elements = vec![Element {
         json: envelope.lead.as_str().into(),
         hash: ContentHash::of(envelope.lead.as_bytes()),
         messages: 0,
+        part: Part::System,
+        lasts: Lasts::Epoch,
+        tokens: Tokens::ZERO,
+        blocks: 0,
+        can_carry: format == Format::OpenAiChat,
+        marks: marks(format, &envelope.lead),
+        marked: None,
     }];
     let mut before: Option<Class> = None;
     for (at, piece) in pieces.iter().enumerate() {
@@ -285,6 +317,17 @@ fn assemble(format: Format, envelope: &Envelope, pieces: &[&Piece], seam: Range<
             json: Arc::clone(&piece.lowered.json),
             hash: piece.lowered.key,
             messages: piece.elements(),
+            part: Part::Messages,
+            lasts: match at {
+                at if at < bands.start => Lasts::Epoch,
+                at if at < bands.end => Lasts::Onwards,
+                _ => Lasts::Call,
+            },
+            tokens: piece.text + piece.framing,
+            blocks: piece.lowered.chunk.facts.blocks,
+            can_carry: piece.class != Class::Model || format == Format::Anthropic,
+            marks: piece.lowered.chunk.facts.marks.clone(),
+            marked: None,
         };
         let users = (before, piece.class) == (Some(Class::User), Class::User);
         let joined = elements
@@ -298,6 +341,7 @@ fn assemble(format: Format, envelope: &Envelope, pieces: &[&Piece], seam: Range<
         before = Some(piece.class);
     }
     Payload::new(
+        head,
         envelope.before.as_str().into(),
         elements,
         envelope.after.as_str().into(),
@@ -310,6 +354,11 @@ fn join(format: Format, first: &Element, second: &Element) -> Option<Element> {
         json: json.into(),
         hash: keys_hash([first.hash, second.hash].into_iter()),
         messages: (first.messages + second.messages).saturating_sub(1),
+        lasts: first.lasts.max(second.lasts),
+        tokens: first.tokens + second.tokens,
+        blocks: first.blocks + second.blocks,
+        marks: [first.marks.as_slice(), &second.marks].concat(),
+        ..second.clone()
     })
 }
 

@@ -8,6 +8,8 @@
 use contexture_ir::ContentHash;
 use serde::{Deserialize, Serialize};
 
+use crate::hex;
+
 /// The latched decisions. Its JSON is stable; unknown fields are ignored, absent ones are empty.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
@@ -192,24 +194,4 @@ pub enum Advice {
         /// What the span weighs, in tokens.
         tokens: u64,
     },
-}
-
-/// Hashes as 32 hexadecimal digits.
-mod hex {
-    use contexture_ir::ContentHash;
-    use serde::{Deserialize, Deserializer, Serializer};
-
-    pub(super) fn serialize<S: Serializer>(
-        hash: &ContentHash,
-        serializer: S,
-    ) -> Result<S::Ok, S::Error> {
-        serializer.collect_str(hash)
-    }
-
-    pub(super) fn deserialize<'de, D: Deserializer<'de>>(
-        deserializer: D,
-    ) -> Result<ContentHash, D::Error> {
-        let text = String::deserialize(deserializer)?;
-        text.parse().map_err(serde::de::Error::custom)
-    }
 }

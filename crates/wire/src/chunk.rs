@@ -8,6 +8,7 @@ use crate::entry::{Entry, Side};
 use crate::format::Format;
 use crate::half::{Half, half};
 use crate::loss::{Loss, Losses};
+use crate::ttl::Ttl;
 
 /// What may differ between models of one format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -70,6 +71,8 @@ impl Chunk {
         let side = (elements > 0).then_some(side);
         let facts = Facts {
             elements,
+            blocks: 0,
+            marks: Vec::new(),
             first: side,
             last: side,
             calls,
@@ -88,6 +91,10 @@ impl Chunk {
 pub struct Facts {
     /// How many elements it has.
     pub elements: usize,
+    /// How many content blocks, by which Anthropic's cache looks back; 0 in the other formats.
+    pub blocks: usize,
+    /// Its cache marks, in order.
+    pub marks: Vec<Ttl>,
     /// Who speaks in the first element.
     pub first: Option<Side>,
     /// Who speaks in the last element.

@@ -27,6 +27,7 @@ mod json;
 mod lifted;
 mod loss;
 mod lower;
+mod mark;
 mod media;
 mod openai;
 mod openai_chat;
@@ -37,6 +38,7 @@ mod renames;
 mod repair;
 mod seam;
 mod system_tag;
+mod ttl;
 pub mod ui;
 
 pub use chunk::{Chunk, Dialect, Envelope, Facts};
@@ -48,6 +50,9 @@ pub use half::call_id;
 pub use lifted::{Lifted, Lowered};
 pub use loss::{Loss, LossKind, Losses};
 pub use lower::{envelope, lower_run};
+pub use mark::{
+    HeadPart, head_marks, mark, mark_head, mark_name, marks, only_marks, unmark, unmark_head,
+};
 pub use media::DataUrl;
 pub use renames::Renames;
 pub use repair::{
@@ -55,3 +60,4 @@ pub use repair::{
     RepairedItem, Unanswered, repair,
 };
 pub use seam::join_messages;
+pub use ttl::Ttl;

@@ -5,18 +5,21 @@ use contexture_ir::Transcript;
 use crate::chunk::{Chunk, Dialect, Envelope};
 use crate::entry::Run;
 use crate::format::Format;
+use crate::mark::marks;
 use crate::{anthropic, gemini, openai_chat, openai_responses};
 
 /// Lowers one run for a provider's format; `Ui` and `Items` have no runs and give an empty chunk.
 #[must_use]
 pub fn lower_run(dialect: &Dialect, run: &Run<'_, '_>) -> Chunk {
-    match dialect.format {
+    let mut chunk = match dialect.format {
         Format::OpenAiChat => openai_chat::lower_run(dialect, run),
         Format::OpenAiResponses => openai_responses::lower_run(dialect, run),
         Format::Anthropic => anthropic::lower_run(dialect, run),
         Format::Gemini => gemini::lower_run(dialect, run),
         Format::Ui | Format::Items => Chunk::default(),
-    }
+    };
+    chunk.facts.marks = marks(dialect.format, &chunk.json);
+    chunk
 }
 
 /// Lowers everything of a request but its history; `Ui` and `Items` give an empty envelope.

@@ -8,6 +8,7 @@
 )]
 
 mod budgets;
+mod cache;
 mod growth;
 mod hostile;
 mod law;

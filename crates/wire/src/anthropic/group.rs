@@ -36,6 +36,11 @@ impl Group {
         }
     }
 
+    /// How many content blocks it will have.
+    pub(super) fn blocks(&self) -> usize {
+        self.results.len() + self.rest.len()
+    }
+
     /// The message, unless nothing stands in it.
     pub(super) fn finish(self) -> Option<String> {
         let blocks: Vec<Block> = self.results.into_iter().chain(self.rest).collect();

@@ -32,9 +32,12 @@ pub(super) fn run(dialect: &Dialect, run: &Run<'_, '_>) -> Chunk {
         writer.entry(index, entry);
     }
     writer.settle();
+    let blocks = writer.groups.iter().map(Group::blocks).sum();
     let messages = writer.groups.into_iter().filter_map(Group::finish);
     let ids = (writer.calls, writer.outputs);
-    Chunk::of_side(run.side, messages, ids, writer.losses)
+    let mut chunk = Chunk::of_side(run.side, messages, ids, writer.losses);
+    chunk.facts.blocks = blocks;
+    chunk
 }
 
 /// The content of a response.

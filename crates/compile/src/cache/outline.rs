@@ -1,0 +1,170 @@
+//! What of a payload matters to a provider's cache: its segments in the cache's order.
+//!
+//! A segment is a stretch that is the same or another, never half the same: the tools, what of the
+//! settings is part of the prefix, the system prompt, each piece of the messages. Its hash does not
+//! depend on the marks in it. Outlines of one conversation are compared with each other only if they
+//! were made in the same way: both from payloads, or both from JSON.
+
+use std::ops::RangeInclusive;
+
+use contexture_ir::ContentHash;
+use contexture_wire::{Format, Ttl};
+
+use crate::count::Tokens;
+
+/// A payload as its provider's cache sees it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Outline {
+    /// The payload's format.
+    pub format: Format,
+    /// What a cache is never shared across: the model's name, and what the host adds.
+    pub scope: String,
+    /// What it is made of, in the cache's order.
+    pub segments: Vec<OutlineSegment>,
+    /// The mark that stands for the whole request, where the provider moves it by itself.
+    pub whole: Option<Ttl>,
+}
+
+/// A stretch of a payload.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct OutlineSegment {
+    /// Of which part of the request.
+    pub part: Part,
+    /// Its index: of a payload's pieces, or of the array in its JSON.
+    pub index: usize,
+    /// Where it stands in JSON, where it is of JSON: `messages[12].content[0]`.
+    pub path: String,
+    /// The hash of its content, marks apart.
+    pub hash: ContentHash,
+    /// Its length in the payload.
+    pub bytes: usize,
+    /// What it weighs: from at least to at most.
+    pub tokens: Tokens,
+    /// How many content blocks it has, by which look-back is counted.
+    pub blocks: usize,
+    /// How long it stays.
+    pub lasts: Lasts,
+    /// Whether the format lets it carry a mark.
+    pub can_carry: bool,
+    /// The marks in it that were there before any of ours.
+    pub marks: Vec<Ttl>,
+}
+
+/// The parts of a request, in the cache's order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Part {
+    /// The definitions of tools.
+    Tools,
+    /// The form of the answer and how much to think, where they stand before the system prompt.
+    Form,
+    /// The system prompt.
+    System,
+    /// What else must be equal for messages to be read from the cache: the choice of a tool, thinking.
+    Settings,
+    /// The array of messages.
+    Messages,
+}
+
+/// How long a segment stays as and where it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Lasts {
+    /// As long as the epoch: tools, system prompt, anchors.
+    Epoch,
+    /// From now on: history.
+    Onwards,
+    /// For this call: what stands behind the history.
+    Call,
+}
+
+impl OutlineSegment {
+    /// A segment of nothing.
+    pub(crate) fn new(part: Part, index: usize, hash: ContentHash) -> Self {
+        Self {
+            part,
+            index,
+            path: String::new(),
+            hash,
+            bytes: 0,
+            tokens: Tokens::ZERO,
+            blocks: 0,
+            lasts: Lasts::Epoch,
+            can_carry: false,
+            marks: Vec::new(),
+        }
+    }
+}
+
+impl Outline {
+    /// The hash over everything up to and including a segment; that of the scope if there is no such
+    /// segment.
+    #[must_use]
+    pub fn prefix(&self, segment: usize) -> ContentHash {
+        let end = segment.saturating_add(1).min(self.segments.len());
+        let mut bytes = Vec::with_capacity(end * 16 + 16);
+        bytes.extend_from_slice(ContentHash::of(self.scope.as_bytes()).as_bytes());
+        for one in self.segments.iter().take(end) {
+            bytes.extend_from_slice(one.hash.as_bytes());
+        }
+        ContentHash::of(&bytes)
+    }
+
+    /// The tokens up to and including each segment, at their best guess.
+    #[must_use]
+    pub fn cumulated(&self) -> Vec<u64> {
+        let mut sum = 0_u64;
+        let add = |segment: &OutlineSegment| {
+            sum = sum.saturating_add(segment.tokens.guess());
+            sum
+        };
+        self.segments.iter().map(add).collect()
+    }
+
+    /// All tokens at their best guess.
+    #[must_use]
+    pub fn tokens(&self) -> u64 {
+        let guesses = self.segments.iter().map(|segment| segment.tokens.guess());
+        guesses.fold(0, u64::saturating_add)
+    }
+
+    /// How many segments both begin with; 0 across scopes and formats.
+    #[must_use]
+    pub fn common(&self, other: &Self) -> usize {
+        if (self.format, &self.scope) != (other.format, &other.scope) {
+            return 0;
+        }
+        let pairs = self.segments.iter().zip(&other.segments);
+        pairs.take_while(|(a, b)| a.hash == b.hash).count()
+    }
+
+    /// The last segment that lasts so long and satisfies a condition.
+    pub(crate) fn last(
+        &self,
+        lasts: RangeInclusive<Lasts>,
+        like: impl Fn(&OutlineSegment) -> bool,
+    ) -> Option<usize> {
+        self.segments
+            .iter()
+            .rposition(|segment| lasts.contains(&segment.lasts) && like(segment))
+    }
+
+    /// The same without the oldest messages, so that at most `limit` tokens are left: what a host does
+    /// that only slides a window. Structure is not its concern, so calls may lose their outputs.
+    #[must_use]
+    pub fn window(&self, limit: u64) -> Self {
+        let mut left = self.tokens();
+        let fits = |segment: &&OutlineSegment| {
+            let old = segment.part == Part::Messages && segment.lasts == Lasts::Onwards;
+            let drop = old && left > limit;
+            if drop {
+                left = left.saturating_sub(segment.tokens.guess());
+            }
+            !drop
+        };
+        Self {
+            segments: self.segments.iter().filter(fits).cloned().collect(),
+            ..self.clone()
+        }
+    }
+}

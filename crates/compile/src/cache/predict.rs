@@ -1,0 +1,86 @@
+//! What one call will read and write, from what the call before left in the cache.
+//!
+//! The provider's clock is not known here: a prediction holds if the next call comes before what was
+//! kept is forgotten. [`CacheTrace`](crate::CacheTrace) takes the time into account.
+
+use contexture_wire::Ttl;
+
+use crate::cache::bill::CacheUse;
+use crate::cache::marks::{Kept, Mark, blocks_between};
+use crate::cache::outline::Outline;
+use crate::cache::rules::CacheRules;
+
+/// What a call will read and write if nothing was forgotten since the call before.
+#[must_use]
+pub fn predict(
+    outline: &Outline,
+    rules: &CacheRules,
+    marks: &[Mark],
+    previous: &[Kept],
+) -> CacheUse {
+    let stands = |kept: &&Kept| {
+        kept.segment < outline.segments.len()
+            && found_by(outline, rules, marks, kept.segment).is_some()
+            && outline.prefix(kept.segment) == kept.prefix
+    };
+    let found = previous.iter().filter(stands).map(|kept| kept.segment);
+    usage(outline, rules, marks, found.max())
+}
+
+/// The last mark from which the provider finds what was written up to the end of a segment, or that
+/// segment itself where no mark is needed.
+pub(crate) fn found_by(
+    outline: &Outline,
+    rules: &CacheRules,
+    marks: &[Mark],
+    segment: usize,
+) -> Option<usize> {
+    if !rules.by_marks() {
+        return Some(segment);
+    }
+    let sees = |mark: &&Mark| {
+        let near = rules
+            .lookback
+            .is_none_or(|most| blocks_between(outline, segment, mark.segment) < most);
+        mark.segment >= segment && near
+    };
+    marks.iter().rev().find(sees).map(|mark| mark.segment)
+}
+
+/// The tokens of a call that finds a prefix up to a segment.
+pub(crate) fn usage(
+    outline: &Outline,
+    rules: &CacheRules,
+    marks: &[Mark],
+    found: Option<usize>,
+) -> CacheUse {
+    let sums = outline.cumulated();
+    let upto = |at: usize| sums.get(at).copied().unwrap_or(0);
+    let total = outline.tokens();
+    let stepped = |tokens: u64| tokens / rules.step * rules.step;
+    let read = found.map_or(0, |at| stepped(upto(at)));
+    let read = if read >= rules.minimum { read } else { 0 };
+    if !rules.by_marks() {
+        return CacheUse {
+            read,
+            fresh: total - read,
+            ..CacheUse::default()
+        };
+    }
+    let last = |ttl: Option<Ttl>| {
+        let of = |mark: &&Mark| ttl.is_none_or(|ttl| mark.ttl == ttl);
+        let ends = marks.iter().filter(of).map(|mark| upto(mark.segment));
+        ends.filter(|tokens| *tokens >= rules.minimum)
+            .max()
+            .unwrap_or(0)
+            .max(read)
+    };
+    // Anthropic bills up to the last long mark as long, from there to the last mark as usual.
+    let (long, end) = (last(Some(Ttl::Long)), last(None));
+    CacheUse {
+        read,
+        write_long: long - read,
+        write: end.saturating_sub(long),
+        fresh: total - end,
+    }
+}

@@ -1,0 +1,102 @@
+//! How one model caches prompts behind one format.
+//!
+//! What differs between models is the catalogue's ([`contexture_catalogue::CacheSupport`]). What is the
+//! same for all models of a provider is here, with its source:
+//!
+//! * The order is tools, system, messages; a change anywhere ends the prefix there (Anthropic, "Prompt
+//!   caching", and OpenAI, "Prompt caching": <https://platform.claude.com/docs/en/build-with-claude/prompt-caching>,
+//!   <https://developers.openai.com/api/docs/guides/prompt-caching>, read on 2026-11-21).
+//! * A read keeps the prefix for its whole time anew, without charge (same pages).
+//! * Gemini caches prefixes by itself and promises neither a read nor a time
+//!   (<https://ai.google.dev/gemini-api/docs/caching>).
+
+use contexture_catalogue::{CacheKind, ModelSpec};
+use contexture_wire::{Format, Ttl, mark_name};
+
+/// How long an unmarked prefix is taken to be kept where nothing is known: five minutes.
+const IDLE_SECONDS: u64 = 300;
+
+/// How one model caches prompts behind one format.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CacheRules {
+    /// The format the model is spoken to in.
+    pub format: Format,
+    /// Who decides what is cached.
+    pub kind: CacheKind,
+    /// The shortest prefix that is cached, in tokens; 0 if not known.
+    pub minimum: u64,
+    /// How many marks a request may carry; 0 where it can carry none.
+    pub max_marks: usize,
+    /// How many content blocks up to a mark are searched for earlier ones; absent if all are.
+    pub lookback: Option<usize>,
+    /// In steps of how many tokens an unmarked prefix is cached.
+    pub step: u64,
+    /// Whether the provider sets one of the marks by itself, on the newest message.
+    pub marks_newest: bool,
+    /// For how many milliseconds without use a prefix is kept.
+    pub usual_ms: u64,
+    /// For how many it is kept if asked; absent where there is no choice.
+    pub long_ms: Option<u64>,
+}
+
+impl CacheRules {
+    /// The rules for a model behind a format. Marks exist only where the format has a word for them.
+    #[must_use]
+    pub fn of(model: &ModelSpec, format: Format) -> Self {
+        let cache = &model.cache;
+        let speaks = mark_name(format).is_some();
+        let kind = match cache.kind {
+            CacheKind::Explicit if format != Format::Anthropic => CacheKind::None,
+            kind => kind,
+        };
+        let marks = if speaks && kind != CacheKind::None {
+            cache.max_marks as usize
+        } else {
+            0
+        };
+        let mut ttls = cache.ttls_seconds.iter().map(|seconds| seconds * 1_000);
+        let usual = ttls.next();
+        Self {
+            format,
+            kind,
+            minimum: cache.minimum_tokens.unwrap_or(0),
+            max_marks: marks,
+            lookback: cache.lookback_blocks.map(|blocks| blocks as usize),
+            step: cache.step_tokens.unwrap_or(1).max(1),
+            marks_newest: kind == CacheKind::Automatic && marks > 0,
+            usual_ms: usual.unwrap_or(cache.idle_seconds.unwrap_or(IDLE_SECONDS) * 1_000),
+            long_ms: ttls.next(),
+        }
+    }
+
+    /// No cache at all.
+    #[must_use]
+    pub const fn none(format: Format) -> Self {
+        Self {
+            format,
+            kind: CacheKind::None,
+            minimum: 0,
+            max_marks: 0,
+            lookback: None,
+            step: 1,
+            marks_newest: false,
+            usual_ms: 0,
+            long_ms: None,
+        }
+    }
+
+    /// Whether only marks decide what is kept.
+    #[must_use]
+    pub const fn by_marks(&self) -> bool {
+        matches!(self.kind, CacheKind::Explicit) || self.marks_newest
+    }
+
+    /// For how many milliseconds without use a prefix is kept.
+    #[must_use]
+    pub fn kept_ms(&self, ttl: Ttl) -> u64 {
+        match ttl {
+            Ttl::Usual => self.usual_ms,
+            Ttl::Long => self.long_ms.unwrap_or(self.usual_ms),
+        }
+    }
+}

@@ -1,0 +1,85 @@
+//! Which settings of a request are part of the prefix that a provider caches.
+//!
+//! Anthropic: the choice of a tool, thinking and the form of the answer decide whether messages are read; tools and system
+//! prompt are not touched ("What invalidates the cache",
+//! <https://platform.claude.com/docs/en/build-with-claude/prompt-caching>). OpenAI: the reasons its diagnostics know
+//! (<https://developers.openai.com/api/docs/guides/prompt-caching/diagnostics>). Read on 2026-11-21. Nothing is known of
+//! Gemini's.
+
+use contexture_ir::Fields;
+use contexture_wire::Format;
+
+use crate::cache::outline::Part;
+
+/// A setting of a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Setting {
+    /// The path of its members: `["reasoning", "effort"]`.
+    pub(crate) path: &'static [&'static str],
+    pub(crate) part: Part,
+    /// The provider's word for its change; empty where it has none.
+    pub(crate) reason: &'static str,
+}
+
+const fn setting(path: &'static [&'static str], part: Part, reason: &'static str) -> Setting {
+    Setting { path, part, reason }
+}
+
+const ANTHROPIC: &[Setting] = &[
+    setting(&["tool_choice"], Part::Settings, "messages_changed"),
+    setting(&["thinking"], Part::Settings, "messages_changed"),
+    setting(&["output_config"], Part::Settings, "messages_changed"),
+];
+const CHAT: &[Setting] = &[
+    setting(&["response_format"], Part::Form, "text_format_changed"),
+    setting(
+        &["reasoning_effort"],
+        Part::Form,
+        "reasoning_effort_changed",
+    ),
+    setting(&["verbosity"], Part::Form, "verbosity_changed"),
+];
+const RESPONSES: &[Setting] = &[
+    setting(&["text", "format"], Part::Form, "text_format_changed"),
+    setting(
+        &["reasoning", "effort"],
+        Part::Form,
+        "reasoning_effort_changed",
+    ),
+    setting(&["text", "verbosity"], Part::Form, "verbosity_changed"),
+];
+
+/// The settings of a format that are part of the prefix.
+pub(crate) const fn settings(format: Format) -> &'static [Setting] {
+    match format {
+        Format::Anthropic => ANTHROPIC,
+        Format::OpenAiChat => CHAT,
+        Format::OpenAiResponses => RESPONSES,
+        Format::Gemini | Format::Ui | Format::Items => &[],
+    }
+}
+
+/// The members that a cache is never shared across, beside the model.
+pub(crate) const fn scoped(format: Format) -> &'static [(&'static str, &'static str)] {
+    match format {
+        Format::OpenAiChat | Format::OpenAiResponses => &[
+            ("prompt_cache_key", "prompt_cache_key_changed"),
+            ("service_tier", "service_tier_changed"),
+        ],
+        Format::Gemini => &[("cachedContent", "")],
+        Format::Anthropic | Format::Ui | Format::Items => &[],
+    }
+}
+
+/// What a request says for a setting; empty if nothing.
+pub(crate) fn value<'a>(fields: &Fields<'a>, path: &[&str]) -> &'a str {
+    let Some((first, rest)) = path.split_first() else {
+        return "";
+    };
+    let found = fields.get(&[first]).map(|value| value.get());
+    match (found, rest) {
+        (None | Some("null"), _) => "",
+        (Some(text), []) => text,
+        (Some(text), rest) => Fields::parse(text).map_or("", |inner| value(&inner, rest)),
+    }
+}

@@ -1,0 +1,334 @@
+//! Cache marks in requests: setting, counting and removing them.
+//!
+//! A mark says that the prefix up to and including its block is worth keeping: `cache_control` at
+//! Anthropic, `prompt_cache_breakpoint` at OpenAI. It is no part of what the model reads, so marks may
+//! move from call to call while the prefix stays the same. All functions work on JSON text and change
+//! nothing but the mark; content that was a string becomes its one block.
+//!
+//! Not here: where marks belong, and how many (`contexture-compile`). Gemini has none: it caches by
+//! itself, or in objects that are made beforehand.
+
+use std::ops::Range;
+
+use contexture_ir::{Fields, quote};
+use serde_json::value::RawValue;
+
+use crate::format::Format;
+use crate::ttl::Ttl;
+
+/// A part of what stands before the history's array.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum HeadPart {
+    /// The definitions of tools.
+    Tools,
+    /// The system prompt, where it does not stand among the messages.
+    System,
+}
+
+/// Elements of the history's array, joined by commas, with a mark on the last block of the last
+/// element that can carry one; marked already, they come back as they are.
+///
+/// Nothing where that element has no such block: thinking and blank text at Anthropic, whatever the
+/// model said at OpenAI, everything at Gemini.
+#[must_use]
+pub fn mark(format: Format, elements: &str, ttl: Ttl) -> Option<String> {
+    let text = format!("[{elements}]");
+    let list: Vec<&RawValue> = serde_json::from_str(&text).ok()?;
+    let edit = mark_element(format, &text, list.last()?, ttl)?;
+    Some(inner(edit.apply(&text)))
+}
+
+/// The beginning of a request up to the `[` of the history's array, with a mark at the end of one of
+/// its parts. Nothing where there is no such part or it cannot carry a mark.
+#[must_use]
+pub fn mark_head(format: Format, before: &str, part: HeadPart, ttl: Ttl) -> Option<String> {
+    if format != Format::Anthropic {
+        return None;
+    }
+    let text = format!("{before}]}}");
+    let fields = Fields::parse(&text).ok()?;
+    let value = fields.get(&[head_key(part)])?;
+    let edit = mark_blocks(format, &text, value, "text", ttl)?;
+    let whole = edit.apply(&text);
+    whole.strip_suffix("]}").map(str::to_owned)
+}
+
+/// The marks in elements of the history's array, in order.
+#[must_use]
+pub fn marks(format: Format, elements: &str) -> Vec<Ttl> {
+    if !may_have(format, elements) {
+        return Vec::new();
+    }
+    let text = format!("[{elements}]");
+    let list: Vec<&RawValue> = serde_json::from_str(&text).unwrap_or_default();
+    let blocks = list.iter().flat_map(|element| blocks_of(element));
+    blocks.filter_map(|block| ttl_of(format, block)).collect()
+}
+
+/// The marks in one part of a request's beginning, in order.
+#[must_use]
+pub fn head_marks(format: Format, before: &str, part: HeadPart) -> Vec<Ttl> {
+    if !may_have(format, before) {
+        return Vec::new();
+    }
+    let text = format!("{before}]}}");
+    let blocks = head_blocks(&text, part);
+    let marks = blocks.iter().filter_map(|block| ttl_of(format, block));
+    marks.collect()
+}
+
+/// The elements without their marks; nothing if they have none.
+#[must_use]
+pub fn unmark(format: Format, elements: &str) -> Option<String> {
+    if !may_have(format, elements) {
+        return None;
+    }
+    let text = format!("[{elements}]");
+    let list: Vec<&RawValue> = serde_json::from_str(&text).ok()?;
+    let blocks: Vec<&RawValue> = list.iter().flat_map(|one| blocks_of(one)).collect();
+    let whole = without(format, &text, &blocks)?;
+    Some(inner(whole))
+}
+
+/// A request's beginning without the marks of one part; nothing if it has none.
+#[must_use]
+pub fn unmark_head(format: Format, before: &str, part: HeadPart) -> Option<String> {
+    if !may_have(format, before) {
+        return None;
+    }
+    let text = format!("{before}]}}");
+    let whole = without(format, &text, &head_blocks(&text, part))?;
+    whole.strip_suffix("]}").map(str::to_owned)
+}
+
+/// The end of a request from the `]` of the history's array on, with the order to the provider to set
+/// no mark by itself; nothing where there is no such order, or the request says something of it.
+#[must_use]
+pub fn only_marks(format: Format, after: &str) -> Option<String> {
+    let openai = matches!(format, Format::OpenAiChat | Format::OpenAiResponses);
+    let name = quote("prompt_cache_options");
+    if !openai || after.contains(&name) {
+        return None;
+    }
+    let open = after.trim_end().strip_suffix('}')?;
+    Some(format!(r#"{open},{name}:{{"mode":"explicit"}}}}"#))
+}
+
+/// The member that is a mark; none where a format has none.
+#[must_use]
+pub const fn mark_name(format: Format) -> Option<&'static str> {
+    match format {
+        Format::Anthropic => Some("cache_control"),
+        Format::OpenAiChat | Format::OpenAiResponses => Some("prompt_cache_breakpoint"),
+        Format::Gemini | Format::Ui | Format::Items => None,
+    }
+}
+
+/// Cheap, and right about everything that has no mark: inside a string the quotes would be escaped.
+fn may_have(format: Format, text: &str) -> bool {
+    mark_name(format).is_some_and(|name| text.contains(&format!("\"{name}\"")))
+}
+
+const fn head_key(part: HeadPart) -> &'static str {
+    match part {
+        HeadPart::Tools => "tools",
+        HeadPart::System => "system",
+    }
+}
+
+fn inner(array: String) -> String {
+    let cut = array
+        .strip_prefix('[')
+        .and_then(|one| one.strip_suffix(']'));
+    cut.map(str::to_owned).unwrap_or(array)
+}
+
+/// A replacement of a stretch of text.
+struct Edit {
+    at: Range<usize>,
+    with: String,
+}
+
+impl Edit {
+    fn apply(self, text: &str) -> String {
+        let mut out = text.to_owned();
+        if text.get(self.at.clone()).is_some() {
+            out.replace_range(self.at, &self.with);
+        }
+        out
+    }
+}
+
+/// Where a slice of a text stands in it.
+fn place(text: &str, part: &str) -> Range<usize> {
+    let start = part.as_ptr().addr().saturating_sub(text.as_ptr().addr());
+    start..start + part.len()
+}
+
+fn mark_element(format: Format, text: &str, element: &RawValue, ttl: Ttl) -> Option<Edit> {
+    let fields = Fields::parse(element.get()).ok()?;
+    let word = |name| fields.get(&[name]).map_or("", RawValue::get);
+    match format {
+        Format::Anthropic => mark_blocks(format, text, fields.get(&["content"])?, "text", ttl),
+        Format::OpenAiChat if word("role") != "\"assistant\"" => {
+            mark_blocks(format, text, fields.get(&["content"])?, "text", ttl)
+        }
+        Format::OpenAiResponses => {
+            let body = match word("type") {
+                "" | "\"message\"" if word("role") != "\"assistant\"" => "content",
+                "\"function_call_output\"" | "\"custom_tool_call_output\"" => "output",
+                _ => return None,
+            };
+            mark_blocks(format, text, fields.get(&[body])?, "input_text", ttl)
+        }
+        _ => None,
+    }
+}
+
+/// Marks the last of some blocks that can carry a mark, or the string that stands for one.
+fn mark_blocks(
+    format: Format,
+    text: &str,
+    content: &RawValue,
+    kind: &str,
+    ttl: Ttl,
+) -> Option<Edit> {
+    let member = member(format, ttl)?;
+    let at = place(text, content.get());
+    if content.get().starts_with('"') {
+        let said: String = serde_json::from_str(content.get()).ok()?;
+        let kind = quote(kind);
+        return (!said.trim().is_empty()).then(|| Edit {
+            at,
+            with: format!(r#"[{{"type":{kind},"text":{},{member}}}]"#, content.get()),
+        });
+    }
+    let blocks: Vec<&RawValue> = serde_json::from_str(content.get()).ok()?;
+    let block = blocks.iter().rfind(|block| can_carry(format, block))?;
+    if ttl_of(format, block).is_some() {
+        return Some(Edit {
+            at: 0..0,
+            with: String::new(),
+        });
+    }
+    let end = place(text, block.get()).end.checked_sub(1)?;
+    Some(Edit {
+        at: end..end,
+        with: format!(",{member}"),
+    })
+}
+
+fn member(format: Format, ttl: Ttl) -> Option<String> {
+    let name = mark_name(format)?;
+    let (value, long) = match format {
+        Format::Anthropic => (r#""type":"ephemeral""#, r#","ttl":"1h""#),
+        _ => (r#""mode":"explicit""#, r#","ttl":"12h""#),
+    };
+    let long = if ttl == Ttl::Long { long } else { "" };
+    Some(format!(r#""{name}":{{{value}{long}}}"#))
+}
+
+/// Whether a provider takes a mark on this block; of what is not known it is assumed not to.
+fn can_carry(format: Format, block: &RawValue) -> bool {
+    let Ok(fields) = Fields::parse(block.get()) else {
+        return false;
+    };
+    let kind: String = fields
+        .get(&["type"])
+        .and_then(|kind| serde_json::from_str(kind.get()).ok())
+        .unwrap_or_default();
+    let said = || {
+        let text = fields.get(&["text"]).map(RawValue::get);
+        let text: Option<String> = text.and_then(|text| serde_json::from_str(text).ok());
+        text.is_some_and(|text| !text.trim().is_empty())
+    };
+    match format {
+        Format::Anthropic => match kind.as_str() {
+            "text" => said(),
+            // A tool without a type is a function.
+            "" => fields.get(&["name"]).is_some(),
+            "thinking" | "redacted_thinking" | "fallback" => false,
+            _ => true,
+        },
+        Format::OpenAiChat => match kind.as_str() {
+            "text" => said(),
+            kind => matches!(kind, "image_url" | "input_audio" | "file"),
+        },
+        Format::OpenAiResponses => match kind.as_str() {
+            "input_text" => said(),
+            kind => matches!(kind, "input_image" | "input_file"),
+        },
+        Format::Gemini | Format::Ui | Format::Items => false,
+    }
+}
+
+/// The mark of one block.
+fn ttl_of(format: Format, block: &RawValue) -> Option<Ttl> {
+    let fields = Fields::parse(block.get()).ok()?;
+    let mark = fields.get(&[mark_name(format)?])?;
+    let mark = Fields::parse(mark.get()).ok()?;
+    Some(match mark.get(&["ttl"]).map(RawValue::get) {
+        Some("\"1h\"" | "\"12h\"") => Ttl::Long,
+        _ => Ttl::Usual,
+    })
+}
+
+/// The blocks of an element that may be marked, in order; those inside a result before the result.
+fn blocks_of(element: &RawValue) -> Vec<&RawValue> {
+    let outer = inside(element).into_iter();
+    outer
+        .flat_map(|block| inside(block).into_iter().chain([block]))
+        .collect()
+}
+
+/// The blocks that are the content of an element or of a result.
+fn inside(holder: &RawValue) -> Vec<&RawValue> {
+    let fields = Fields::parse(holder.get()).unwrap_or_default();
+    let body = fields.get(&["content", "output"]);
+    body.and_then(|body| serde_json::from_str(body.get()).ok())
+        .unwrap_or_default()
+}
+
+fn head_blocks(text: &str, part: HeadPart) -> Vec<&RawValue> {
+    let value = Fields::parse(text)
+        .ok()
+        .and_then(|fields| fields.get(&[head_key(part)]));
+    value
+        .and_then(|value| serde_json::from_str(value.get()).ok())
+        .unwrap_or_default()
+}
+
+/// The text without the marks of those blocks.
+fn without(format: Format, text: &str, blocks: &[&RawValue]) -> Option<String> {
+    let name = mark_name(format)?;
+    let quoted = quote(name);
+    let mut cuts: Vec<Range<usize>> = Vec::new();
+    for block in blocks {
+        let Some(value) = Fields::parse(block.get())
+            .ok()
+            .and_then(|fields| fields.get(&[name]))
+        else {
+            continue;
+        };
+        let value = place(text, value.get());
+        let before = text.get(..value.start)?.trim_end().strip_suffix(':')?;
+        let before = before.trim_end().strip_suffix(&quoted)?.trim_end();
+        cuts.push(match before.strip_suffix(',') {
+            Some(before) => before.trim_end().len()..value.end,
+            None => {
+                let after = text.get(value.end..)?.trim_start();
+                let after = after.strip_prefix(',').unwrap_or(after);
+                before.len()..text.len() - after.len()
+            }
+        });
+    }
+    if cuts.is_empty() {
+        return None;
+    }
+    cuts.sort_unstable_by_key(|cut| cut.start);
+    let mut out = text.to_owned();
+    for cut in cuts.into_iter().rev() {
+        out.replace_range(cut, "");
+    }
+    Some(out)
+}
