@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use contexture::compile::{
-    Band, CompileError, Compiled, Compiler, Content, Contribution, Target, TrimPolicy,
+    Band, CompileError, Compiled, Compiler, Content, Contribution, Target, HistoryPolicy,
 };
 use contexture::ir::{Fragment, Raw, RequestOptions, Transcript};
 use contexture::render::Renderer;
@@ -90,7 +90,7 @@ impl Order {
             .options(self.options(&transcript.options))
             .tools(transcript.tools.clone())
             // Nothing follows this call: there is no prefix to keep stable, so the window is filled.
-            .trim(TrimPolicy { low_water: 100 });
+            .history(HistoryPolicy::for_one_call());
         let mut compiler = Compiler::new(Catalogue::builtin());
         if !transcript.instructions.is_empty() {
             let content = Content::Instructions(transcript.instructions.clone());

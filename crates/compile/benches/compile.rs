@@ -52,6 +52,7 @@ fn compiles(c: &mut Criterion) {
             let run = |path: &[PathItem], plan: &Plan, scratch: &mut Scratch| {
                 let input = CompileInput {
                     path,
+                    covers: &[],
                     contributions: &[],
                     plan,
                     request: &request,

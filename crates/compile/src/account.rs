@@ -5,13 +5,16 @@ use std::ops::Range;
 use crate::contribution::Band;
 use crate::count::Tokens;
 use crate::frame::Frame;
-use crate::history::{History, Single};
+use crate::front::Covered;
+use crate::history::{History, Kept};
 use crate::ledger::Ledger;
 use crate::passes::place::{Placed, Slot, units};
 use crate::payload::Payload;
 use crate::plan::EpochReport;
 use crate::refusal::RequiredSegment;
-use crate::report::{PayloadReport, Report, Segment, TargetReport, Totals, Verdict};
+use crate::report::{
+    PayloadReport, Report, Rewriting, Rewritten, Segment, TargetReport, Totals, Verdict,
+};
 
 /// What must be sent, for a refusal.
 pub(crate) fn required(
@@ -42,12 +45,10 @@ pub(crate) fn required(
         row(&slot.contribution.source, placed.text, placed.framing);
     }
     let last = history.rounds.get(history.last);
-    let apart = history
-        .singles()
-        .filter(|single| single.round < history.last);
-    for single in apart {
-        let name = history.role_of(single);
-        row(name, single.piece.text, single.piece.framing);
+    for kept in history.kept() {
+        if kept.round < history.last {
+            row(history.role_of(kept), kept.text(), kept.framing());
+        }
     }
     if let Some(last) = last {
         let pieces = history.pieces.get(last.pieces.start..).unwrap_or_default();
@@ -116,6 +117,11 @@ pub(crate) fn report(ledger: &Ledger<'_>, epoch: EpochReport, payload: &Payload)
         },
         segments,
         omitted: ledger.omitted(),
+        rewritten: ledger
+            .rewritten(ledger.cut.round..ledger.front.history.rounds.len())
+            .into_iter()
+            .cloned()
+            .collect(),
         repairs: ledger
             .front
             .repairs
@@ -236,8 +242,11 @@ impl Rows<'_> {
     fn history(&mut self, ledger: &Ledger<'_>) {
         let (history, cut) = (&ledger.front.history, ledger.cut);
         let task = history.task.as_ref();
-        for single in &cut.singles {
-            self.single(single, history.role_of(single));
+        for kept in &cut.kept {
+            self.kept(kept, history.role_of(kept));
+        }
+        for covered in &ledger.front.covered {
+            self.compaction(covered);
         }
         if cut.round > 0 {
             let (omitted, rounds) = (ledger.trimmed(), 0..cut.round);
@@ -248,36 +257,61 @@ impl Rows<'_> {
                 rule: format!(
                     "{} older than what fits, low water {} %",
                     counted(omitted.len(), "item"),
-                    ledger.input.request.trim.low_water
+                    ledger.input.request.history.trim.low_water
                 ),
                 ..self.blank("history", "rounds", Tokens::ZERO)
             });
         }
         let apart = task.filter(|task| task.round >= cut.round);
         if let Some(task) = apart {
-            self.single(task, "task");
+            self.kept(task, "task");
         }
-        let middle = cut.round..history.last.max(cut.round);
-        self.rounds(history, middle, apart, Verdict::Kept, "fits");
-        let last = history.last.max(cut.round)..history.rounds.len();
-        self.rounds(history, last, apart, Verdict::Required, "last round");
+        let last = history.last.max(cut.round);
+        let treated = ledger.treated_until().clamp(cut.round, last);
+        let changed = ledger.rewritten(cut.round..treated);
+        let (rule, saved) = summary(&changed, ledger);
+        self.rounds(
+            history,
+            cut.round..treated,
+            apart,
+            (Verdict::Cleared, &rule, saved),
+        );
+        self.rounds(history, treated..last, apart, (Verdict::Kept, "fits", 0));
+        let all = history.rounds.len();
+        self.rounds(
+            history,
+            last..all,
+            apart,
+            (Verdict::Required, "last round", 0),
+        );
     }
 
-    fn single(&mut self, single: &Single, name: &str) {
+    fn kept(&mut self, kept: &Kept, name: &str) {
         self.push(Segment {
-            label: if name == "opening" {
-                String::new()
-            } else {
-                "user".to_owned()
+            label: match name {
+                "opening" | "pinned" => String::new(),
+                _ => "user".to_owned(),
             },
-            items: usize::from(single.source.is_some()),
+            items: kept.sources.len(),
             verdict: Verdict::Required,
             rule: match name {
                 "task" => "first user message".to_owned(),
                 "opening" => "what the history opens with".to_owned(),
+                "pinned" => "pinned".to_owned(),
                 _ => "user message being answered".to_owned(),
             },
-            ..self.blank("history", name, single.piece.text)
+            ..self.blank("history", name, kept.text())
+        });
+    }
+
+    /// What a compaction stands for; its own tokens are in the row of its rounds.
+    fn compaction(&mut self, covered: &Covered) {
+        self.push(Segment {
+            label: format!("items {}–{}", covered.cover.first, covered.cover.last),
+            omitted_tokens: covered.tokens.high,
+            verdict: Verdict::Covered,
+            rule: format!("item {} stands for them", covered.cover.compaction),
+            ..self.blank("history", "compaction", Tokens::ZERO)
         });
     }
 
@@ -286,9 +320,8 @@ impl Rows<'_> {
         &mut self,
         history: &History,
         rounds: Range<usize>,
-        task: Option<&Single>,
-        verdict: Verdict,
-        rule: &str,
+        task: Option<&Kept>,
+        (verdict, rule, omitted_tokens): (Verdict, &str, u64),
     ) {
         let task = task.filter(|task| rounds.contains(&task.round));
         let pieces = history.pieces_of(&rounds);
@@ -301,8 +334,8 @@ impl Rows<'_> {
             .sum();
         let mut items = history.sources(&rounds).count();
         if let Some(task) = task {
-            text = text - task.piece.text;
-            items = items.saturating_sub(usize::from(task.source.is_some()));
+            text = text - task.text();
+            items = items.saturating_sub(task.sources.len());
         }
         if items == 0 && text == Tokens::ZERO {
             return;
@@ -310,11 +343,36 @@ impl Rows<'_> {
         self.push(Segment {
             label: label(history, &rounds),
             items,
+            omitted_tokens,
             verdict,
             rule: rule.to_owned(),
             ..self.blank("history", "rounds", text)
         });
     }
+}
+
+/// What was rewritten of some rounds in a few words, and how many tokens that saved.
+fn summary(changed: &[&Rewritten], ledger: &Ledger<'_>) -> (String, u64) {
+    let of = |how: Rewriting| changed.iter().filter(|one| one.how == how).count();
+    let saved = |one: &&Rewritten| one.tokens_before.saturating_sub(one.tokens_after);
+    let mut words = Vec::new();
+    let cleared = of(Rewriting::Cleared);
+    if cleared > 0 {
+        let policy = ledger.input.request.history.clear.policy();
+        let newest = policy.map_or(0, |policy| policy.keep_recent);
+        words.push(format!(
+            "{} cleared, newest {newest} kept",
+            counted(cleared, "output")
+        ));
+    }
+    let repeated = of(Rewriting::Repeated);
+    if repeated > 0 {
+        words.push(format!(
+            "{} of calls made again cleared",
+            counted(repeated, "output")
+        ));
+    }
+    (words.join("; "), changed.iter().map(saved).sum())
 }
 
 fn label(history: &History, rounds: &Range<usize>) -> String {

@@ -9,8 +9,9 @@ use contexture_wire::{Dialect, Format};
 use crate::contribution::Contribution;
 use crate::pipeline::{Compiled, compile};
 use crate::plan::Plan;
+use crate::policy::HistoryPolicy;
 use crate::refusal::Refusal;
-use crate::request::{CompileInput, CompileRequest, PathItem, TrimPolicy};
+use crate::request::{CompileInput, CompileRequest, PathItem};
 use crate::scratch::Scratch;
 
 /// A model to compile for, and how. What is not said comes from the catalogue.
@@ -23,7 +24,7 @@ pub struct Target {
     options: RequestOptions,
     params: Vec<(String, Raw)>,
     tools: Vec<ToolDefinition>,
-    trim: TrimPolicy,
+    history: HistoryPolicy,
 }
 
 impl Target {
@@ -38,7 +39,7 @@ impl Target {
             options: RequestOptions::default(),
             params: Vec::new(),
             tools: Vec::new(),
-            trim: TrimPolicy::default(),
+            history: HistoryPolicy::default(),
         }
     }
 
@@ -105,10 +106,10 @@ impl Target {
         self
     }
 
-    /// When and how far the history is trimmed.
+    /// How much of the history is shown, and how.
     #[must_use]
-    pub const fn trim(mut self, trim: TrimPolicy) -> Self {
-        self.trim = trim;
+    pub fn history(mut self, history: HistoryPolicy) -> Self {
+        self.history = history;
         self
     }
 
@@ -164,7 +165,7 @@ impl Target {
             media: rules_of(spec).clone(),
             tool_prompt: spec.tool_prompt,
             prefill: spec.capabilities.prefill,
-            trim: self.trim,
+            history: self.history.clone(),
         })
     }
 }
@@ -290,6 +291,7 @@ impl<'a> Compiler<'a> {
         let path = PathItem::all(items.iter().cloned());
         let input = CompileInput {
             path: &path,
+            covers: &[],
             contributions: &self.contributions,
             plan: &Plan::default(),
             request: &request,

@@ -1,17 +1,17 @@
 //! Where the history begins: at the plan's frontier as long as that fits, at a new one otherwise.
 
-use crate::history::{History, Single};
+use crate::history::{History, Kept};
 use crate::memo::Memo;
-use crate::passes::budget::{HistoryClaim, first_round};
+use crate::passes::budget::{HistoryClaim, first_round, per_cent};
 use crate::passes::lower::{Piece, Press};
 use crate::plan::TrimFrontier;
 use crate::request::CompileInput;
 
-/// A history that begins with `round`, and the messages kept of what stands before it.
+/// A history that begins with `round`, and what is kept of what stands before it.
 #[derive(Debug, Default)]
 pub(crate) struct Cut {
     pub(crate) round: usize,
-    pub(crate) singles: Vec<Single>,
+    pub(crate) kept: Vec<Kept>,
     /// Whether this compile moved the frontier.
     pub(crate) moved: bool,
 }
@@ -41,24 +41,40 @@ impl Cut {
             .question
             .and_then(|index| history.user_message(index))
             .and_then(|entry| history.single(entry, press, memo));
-        let first = [&history.opening, &history.task].into_iter().flatten();
-        let mut singles: Vec<Single> = first.cloned().collect();
-        singles.extend(question);
-        singles.dedup_by_key(|single| single.entry);
-        singles.retain(|single| single.round < round);
+        let pinned = |kept: &Kept| history.pinned.iter().any(|other| other.round == kept.round);
+        let first = [&history.opening, &history.task]
+            .into_iter()
+            .flatten()
+            .cloned();
+        let mut kept: Vec<Kept> = first.chain(question).filter(|kept| !pinned(kept)).collect();
+        kept.extend(history.pinned.iter().cloned());
+        kept.sort_by_key(|kept| kept.entry);
+        kept.dedup_by_key(|kept| kept.entry);
+        kept.retain(|kept| kept.round < round);
         Self {
             round,
-            singles,
+            kept,
             moved: false,
         }
     }
 
     /// What the kept messages weigh.
-    pub(crate) fn singles_weight(&self) -> u64 {
-        self.singles
-            .iter()
-            .map(|single| single.piece.weight())
-            .sum()
+    pub(crate) fn kept_weight(&self) -> u64 {
+        self.kept.iter().map(Kept::weight).sum()
+    }
+
+    /// The first round of a window of so many turns, if more than those are sent: with fewer turns, so
+    /// that the next calls extend it.
+    pub(crate) fn window(&self, turns: u32, history: &History, low_water: u8) -> Option<usize> {
+        let turns = u64::from(turns.max(1));
+        if history.turns_from(self.round) as u64 <= turns {
+            return None;
+        }
+        let keep = per_cent(turns, low_water).max(1);
+        let start = history.turn_start(u32::try_from(keep).unwrap_or(u32::MAX));
+        let rounds = self.round..history.rounds.len();
+        let from = |round: &usize| history.first_source(*round).is_some_and(|at| at >= start);
+        rounds.into_iter().find(from)
     }
 
     /// The same cut if it fits into `room`, else a new one.
@@ -66,10 +82,10 @@ impl Cut {
         let Some(round) = first_round(claim, room) else {
             return self;
         };
-        let before = |single: &&Single| single.round < round;
+        let kept = history.kept().into_iter().filter(|kept| kept.round < round);
         Self {
             round,
-            singles: history.singles().filter(before).cloned().collect(),
+            kept: kept.cloned().collect(),
             moved: true,
         }
     }
@@ -80,9 +96,12 @@ impl Cut {
             .rounds
             .get(self.round)
             .map_or(history.pieces.len(), |round| round.pieces.start);
-        let kept = history.pieces.get(start..).unwrap_or_default();
-        let singles = self.singles.iter().map(|single| &single.piece);
-        singles.chain(kept).collect()
+        let rest = history.pieces.get(start..).unwrap_or_default();
+        self.kept
+            .iter()
+            .flat_map(|kept| &kept.pieces)
+            .chain(rest)
+            .collect()
     }
 
     /// The cut as the plan keeps it; `None` if nothing is cut.
@@ -95,12 +114,12 @@ impl Cut {
             return None;
         }
         let index = history.first_source(self.round)?;
-        let mut singles = self.singles.iter();
-        let question = singles.find(|single| history.role_of(single) == "question");
+        let mut kept = self.kept.iter();
+        let question = kept.find(|kept| history.role_of(kept) == "question");
         Some(TrimFrontier {
             index,
             hash: input.path.get(index)?.hash,
-            question: question.and_then(|single| single.source),
+            question: question.and_then(|kept| kept.sources.first().copied()),
         })
     }
 }

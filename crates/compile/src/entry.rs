@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use contexture_ir::{ContentHash, Item};
+use contexture_ir::{ContentHash, Item, Output};
 
 /// An item on its way into the payload.
 #[derive(Clone, Debug)]
@@ -14,6 +14,22 @@ pub(crate) struct Entry {
     pub(crate) source: Option<usize>,
     /// The call id to write instead of the item's own.
     pub(crate) call_id: Option<String>,
+    /// Whether it stays as it is.
+    pub(crate) pinned: bool,
+    /// How it differs from the item on the path.
+    pub(crate) shown: Shown,
+}
+
+/// How an item of the path is shown.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Shown {
+    /// As it is.
+    #[default]
+    Whole,
+    /// Its output as a placeholder.
+    Cleared,
+    /// Its output as a placeholder, because the call was made again.
+    Repeated,
 }
 
 impl Entry {
@@ -24,6 +40,20 @@ impl Entry {
             hash,
             source: Some(source),
             call_id: None,
+            pinned: false,
+            shown: Shown::Whole,
+        }
+    }
+
+    /// The entry with its output replaced.
+    pub(crate) fn with_output(&mut self, text: &str, shown: Shown) {
+        if let Item::FunctionCallOutput(output) = &*self.item {
+            let mut output = output.clone();
+            output.output = Output::Text(text.to_owned());
+            let item = Item::from(output);
+            self.hash = ContentHash::of(item.to_json().as_bytes());
+            self.item = Arc::new(item);
+            self.shown = shown;
         }
     }
 }

@@ -1,21 +1,25 @@
 //! The front half of a compile: from the path to weighed rounds.
 //!
 //! What it makes is kept in the scratch and extended when the path was: a history whose new items
-//! need no repair and share no id with the old ones is the old history with the new items behind it.
+//! need no repair, share no id with the old ones and are shown as they are is the old history with the new items behind it.
 //! Whatever else happened, it is made anew.
+
+use std::sync::Arc;
 
 use contexture_ir::{ContentHash, Item};
 use contexture_wire::{RepairRules, call_id};
 use indexmap::IndexMap;
 
-use crate::entry::Entry;
+use crate::count::Tokens;
+use crate::entry::{Entry, Shown};
 use crate::history::History;
 use crate::memo::Memo;
 use crate::passes::lower::Press;
 use crate::passes::repair::repair;
 use crate::passes::select::select;
-use crate::report::{OmitReason, Repair};
-use crate::request::PathItem;
+use crate::report::{OmitReason, Repair, Rewriting, Rewritten};
+use crate::request::{Cover, PathItem};
+use crate::treatment::Treatment;
 
 /// The path, selected, repaired, lowered and weighed.
 #[derive(Debug)]
@@ -26,38 +30,59 @@ pub(crate) struct Front {
     /// What repair left out: indexes on the path, ascending.
     pub(crate) dropped: Vec<usize>,
     pub(crate) repairs: Vec<Repair>,
+    /// What is shown otherwise than it is, in path order.
+    pub(crate) rewritten: Vec<Rewritten>,
+    /// What compactions stand for.
+    pub(crate) covered: Vec<Covered>,
     made_for: (u32, u32),
-    path: Vec<(ContentHash, bool)>,
+    treatment: Treatment,
+    path: Vec<(ContentHash, bool, bool)>,
     /// By id of a call or an item: the first entry that has it.
     ids: IndexMap<String, usize>,
-    /// Whether repair left the items in their order.
-    in_order: bool,
+    /// How many items of the path the rounds before the newest may come from.
+    settled: usize,
+}
+
+/// A compaction in effect.
+#[derive(Debug)]
+pub(crate) struct Covered {
+    pub(crate) cover: Cover,
+    /// What it stands for.
+    pub(crate) tokens: Tokens,
 }
 
 impl Front {
     /// Runs the passes that look at the path alone.
-    pub(crate) fn build(path: &[PathItem], press: &Press<'_>, memo: &mut Memo) -> Self {
-        let (entries, hidden) = select(path, 0);
+    pub(crate) fn build(
+        path: &[PathItem],
+        treatment: &Treatment,
+        press: &Press<'_>,
+        memo: &mut Memo,
+    ) -> Self {
+        let (entries, hidden) = treatment.apply(path, 0);
         let repaired = repair(entries, &rules(press));
-        let sources = repaired.entries.iter().filter_map(|entry| entry.source);
         let mut front = Self {
-            in_order: sources.is_sorted(),
             history: History::default(),
+            treatment: treatment.clone(),
+            settled: 0,
             hidden,
             dropped: repaired.dropped,
             repairs: repaired.repairs,
+            rewritten: Vec::new(),
+            covered: covered(path, treatment, press, memo),
             made_for: press.variants(),
             path: path.iter().map(identity).collect(),
             ids: IndexMap::new(),
         };
-        front.append(repaired.entries, press, memo);
+        front.append(path, repaired.entries, press, memo);
         front
     }
 
     /// Whether it was made for the same target and of a beginning of this path.
-    pub(crate) fn fits(&self, press: &Press<'_>, path: &[PathItem]) -> bool {
+    pub(crate) fn fits(&self, press: &Press<'_>, treatment: &Treatment, path: &[PathItem]) -> bool {
         let known = path.get(..self.path.len());
         self.made_for == press.variants()
+            && self.treatment == *treatment
             && known.is_some_and(|known| known.iter().map(identity).eq(self.path.iter().copied()))
     }
 
@@ -72,24 +97,19 @@ impl Front {
             return Some(self);
         }
         let from = self.history.rounds.last()?.entries.start;
-        let resume = self.history.entries.get(from)?.source?;
-        if !self.in_order || from == 0 {
+        let newest = self.history.entries.get(from..)?;
+        let resume = newest.iter().filter_map(|entry| entry.source).min()?;
+        if from == 0 || resume < self.settled || !self.treatment.ends_before(resume) {
             return None;
         }
-        let (entries, hidden) = select(path.get(resume..)?, resume);
+        let (entries, hidden) = self.treatment.apply(path.get(resume..)?, resume);
         let rules = RepairRules {
             user_first: false,
             ..rules(press)
         };
         let repaired = repair(entries, &rules);
-        let sources = repaired.entries.iter().filter_map(|entry| entry.source);
-        let clean = repaired.repairs.is_empty() && sources.is_sorted();
-        if !clean
-            || !repaired
-                .entries
-                .iter()
-                .all(|entry| self.is_new(entry, from))
-        {
+        let new = |entry: &Entry| self.is_new(entry, from);
+        if !repaired.repairs.is_empty() || !repaired.entries.iter().all(new) {
             return None;
         }
         self.path
@@ -100,7 +120,8 @@ impl Front {
         self.repairs
             .retain(|repair| repair.index.is_none_or(|index| index < resume));
         self.history.forget_last_round();
-        self.append(repaired.entries, press, memo);
+        self.rewritten.retain(|rewritten| rewritten.index < resume);
+        self.append(path, repaired.entries, press, memo);
         Some(self)
     }
 
@@ -110,14 +131,77 @@ impl Front {
         !matches!(&*entry.item, Item::Extension(_)) && !ids(entry).any(|id| known(&id))
     }
 
-    fn append(&mut self, entries: Vec<Entry>, press: &Press<'_>, memo: &mut Memo) {
+    fn append(
+        &mut self,
+        path: &[PathItem],
+        entries: Vec<Entry>,
+        press: &Press<'_>,
+        memo: &mut Memo,
+    ) {
+        let first = self.rewritten.len();
+        for entry in &entries {
+            self.rewritten.extend(rewritten(entry, path, press, memo));
+        }
+        let new = self.rewritten.get_mut(first..).unwrap_or_default();
+        new.sort_unstable_by_key(|rewritten| rewritten.index);
         for (at, entry) in (self.history.entries.len()..).zip(&entries) {
             for id in ids(entry) {
                 self.ids.entry(id).or_insert(at);
             }
         }
         self.history.append(entries, press, memo);
+        let last = self
+            .history
+            .rounds
+            .last()
+            .map_or(0, |round| round.entries.start);
+        // What was settled before is still there: nothing but the newest round is ever taken out.
+        let before = self.history.entries.get(..last).unwrap_or_default();
+        let sources = before.iter().filter_map(|entry| entry.source);
+        self.settled = sources.max().map_or(0, |source| source + 1);
     }
+}
+
+/// How an entry differs from the item it is of.
+fn rewritten(
+    entry: &Entry,
+    path: &[PathItem],
+    press: &Press<'_>,
+    memo: &mut Memo,
+) -> Option<Rewritten> {
+    let how = match entry.shown {
+        Shown::Whole => return None,
+        Shown::Cleared => Rewriting::Cleared,
+        Shown::Repeated => Rewriting::Repeated,
+    };
+    let index = entry.source?;
+    let before = path.get(index)?;
+    let whole = Entry::new(Arc::clone(&before.item), before.hash, index);
+    Some(Rewritten {
+        index,
+        how,
+        tokens_before: press.item(&whole, memo).high,
+        tokens_after: press.item(entry, memo).high,
+    })
+}
+
+/// What each compaction in effect stands for.
+fn covered(
+    path: &[PathItem],
+    treatment: &Treatment,
+    press: &Press<'_>,
+    memo: &mut Memo,
+) -> Vec<Covered> {
+    let covers = treatment.covering().covers().iter();
+    let weighed = covers.map(|cover| {
+        let span = path.get(cover.first..=cover.last).unwrap_or_default();
+        let (entries, _) = select(span, cover.first);
+        Covered {
+            cover: *cover,
+            tokens: entries.iter().map(|entry| press.item(entry, memo)).sum(),
+        }
+    });
+    weighed.collect()
 }
 
 /// What the target demands, its end apart: contributions may follow, so how the request ends is
@@ -130,8 +214,8 @@ fn rules(press: &Press<'_>) -> RepairRules {
 }
 
 /// What of an item decides whether a kept history is of the same path.
-fn identity(item: &PathItem) -> (ContentHash, bool) {
-    (item.hash, item.audience.model)
+const fn identity(item: &PathItem) -> (ContentHash, bool, bool) {
+    (item.hash, item.audience.model, item.pinned)
 }
 
 /// The ids by which repair compares an entry with others, marked by their kind.

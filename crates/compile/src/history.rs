@@ -5,6 +5,7 @@ use std::ops::Range;
 use contexture_ir::{ContentHash, Item, Role};
 
 use crate::block::{Class, rounds};
+use crate::count::Tokens;
 use crate::entry::Entry;
 use crate::memo::Memo;
 use crate::passes::lower::{Piece, Press};
@@ -21,11 +22,13 @@ pub(crate) struct History {
     pub(crate) last: usize,
     /// What the history opens with, where that is neither the model's nor a person's: a compaction,
     /// a word of the host's, a placeholder.
-    pub(crate) opening: Option<Single>,
+    pub(crate) opening: Option<Kept>,
     /// The first user message.
-    pub(crate) task: Option<Single>,
+    pub(crate) task: Option<Kept>,
     /// The newest user message.
-    pub(crate) question: Option<Single>,
+    pub(crate) question: Option<Kept>,
+    /// Rounds with a pinned item.
+    pub(crate) pinned: Vec<Kept>,
 }
 
 /// One round.
@@ -36,15 +39,32 @@ pub(crate) struct Round {
     pub(crate) weight: u64,
 }
 
-/// A message that may be sent without its round.
+/// What is sent when its round is cut: a message alone, or a pinned round whole.
 #[derive(Clone, Debug)]
-pub(crate) struct Single {
+pub(crate) struct Kept {
     pub(crate) round: usize,
+    /// Its first entry.
     pub(crate) entry: usize,
-    /// Its index on the path, unless repair made it up.
-    pub(crate) source: Option<usize>,
-    /// The message alone.
-    pub(crate) piece: Piece,
+    /// The path indexes of its items; what repair made up has none.
+    pub(crate) sources: Vec<usize>,
+    pub(crate) pieces: Vec<Piece>,
+}
+
+impl Kept {
+    /// What it takes of the budget.
+    pub(crate) fn weight(&self) -> u64 {
+        self.pieces.iter().map(Piece::weight).sum()
+    }
+
+    /// What the model reads.
+    pub(crate) fn text(&self) -> Tokens {
+        self.pieces.iter().map(|piece| piece.text).sum()
+    }
+
+    /// What the format adds.
+    pub(crate) fn framing(&self) -> Tokens {
+        self.pieces.iter().map(|piece| piece.framing).sum()
+    }
 }
 
 impl History {
@@ -68,7 +88,7 @@ impl History {
         self.entries.extend(entries);
         self.pieces.extend(pieces);
         self.last = self.rounds.len().saturating_sub(1);
-        self.mark(press, memo);
+        self.mark(first_entry, press, memo);
     }
 
     /// Takes the newest round out.
@@ -79,28 +99,58 @@ impl History {
         }
     }
 
-    /// Finds the messages that are kept when their rounds are cut.
-    fn mark(&mut self, press: &Press<'_>, memo: &mut Memo) {
-        self.opening = self.find_opening(press, memo);
+    /// Finds what is kept when its round is cut. What was found before is still there, the newest
+    /// round apart.
+    fn mark(&mut self, from: usize, press: &Press<'_>, memo: &mut Memo) {
         let count = self.entries.len();
-        self.task = (0..count).find_map(|entry| self.words(entry, press, memo));
-        let mut newest_first = (0..count).rev();
-        self.question = newest_first.find_map(|entry| self.words(entry, press, memo));
+        if self.opening.as_ref().is_none_or(|kept| kept.entry >= from) {
+            self.opening = self.find_opening(press, memo);
+        }
+        if self.task.as_ref().is_none_or(|kept| kept.entry >= from) {
+            self.task = (0..count).find_map(|entry| self.words(entry, press, memo));
+        }
+        let mut newest_first = (from..count).rev();
+        let newest = newest_first.find_map(|entry| self.words(entry, press, memo));
+        self.question = newest.or_else(|| self.question.take().filter(|kept| kept.entry < from));
+        if self.question.is_none() {
+            self.question = (0..from)
+                .rev()
+                .find_map(|entry| self.words(entry, press, memo));
+        }
+        self.pinned.retain(|kept| kept.entry < from);
+        let first = self
+            .rounds
+            .partition_point(|round| round.entries.end <= from);
+        for (at, round) in self.rounds.iter().enumerate().skip(first) {
+            let own = self.entries.get(round.entries.clone()).unwrap_or_default();
+            if own.iter().any(|entry| entry.pinned) {
+                self.pinned.push(Kept {
+                    round: at,
+                    entry: round.entries.start,
+                    sources: own.iter().filter_map(|entry| entry.source).collect(),
+                    pieces: self
+                        .pieces
+                        .get(round.pieces.clone())
+                        .unwrap_or_default()
+                        .to_vec(),
+                });
+            }
+        }
     }
 
-    fn find_opening(&self, press: &Press<'_>, memo: &mut Memo) -> Option<Single> {
+    fn find_opening(&self, press: &Press<'_>, memo: &mut Memo) -> Option<Kept> {
         let mut singles =
             (0..self.entries.len()).filter_map(|entry| self.single(entry, press, memo));
-        let first = singles.find(|single| single.piece.elements() > 0)?;
+        let first = singles.find(says_something)?;
         let persons = self.entries.get(first.entry).is_some_and(is_persons);
-        (first.piece.class == Class::User && !persons).then_some(first)
+        let user = first.pieces.first().map(|piece| piece.class) == Some(Class::User);
+        (user && !persons).then_some(first)
     }
 
     /// A person's message that says something to this target.
-    fn words(&self, entry: usize, press: &Press<'_>, memo: &mut Memo) -> Option<Single> {
+    fn words(&self, entry: usize, press: &Press<'_>, memo: &mut Memo) -> Option<Kept> {
         self.entries.get(entry).filter(|own| is_persons(own))?;
-        let single = self.single(entry, press, memo)?;
-        (single.piece.elements() > 0).then_some(single)
+        self.single(entry, press, memo).filter(says_something)
     }
 
     /// Whose words are first and last, leaving out what the target cannot say.
@@ -111,22 +161,37 @@ impl History {
     }
 
     /// One entry as a piece of its own.
-    pub(crate) fn single(
-        &self,
-        entry: usize,
-        press: &Press<'_>,
-        memo: &mut Memo,
-    ) -> Option<Single> {
+    pub(crate) fn single(&self, entry: usize, press: &Press<'_>, memo: &mut Memo) -> Option<Kept> {
         let own = self.entries.get(entry..=entry)?;
         let round = self
             .rounds
             .partition_point(|round| round.entries.end <= entry);
-        Some(Single {
+        Some(Kept {
             round,
             entry,
-            source: own.first()?.source,
-            piece: press.press(own, memo).into_iter().next()?,
+            sources: own.first()?.source.into_iter().collect(),
+            pieces: press.press(own, memo),
         })
+    }
+
+    /// The path index at which the newest `turns` turns begin; 0 if there are not more.
+    pub(crate) fn turn_start(&self, turns: u32) -> usize {
+        let mut newest_first = self.entries.iter().rev().filter(|entry| is_persons(entry));
+        let Some(skip) = turns.checked_sub(1) else {
+            return usize::MAX;
+        };
+        let start = newest_first.nth(skip as usize);
+        start.and_then(|entry| entry.source).unwrap_or(0)
+    }
+
+    /// How many turns some rounds begin.
+    pub(crate) fn turns_from(&self, round: usize) -> usize {
+        let first = self
+            .rounds
+            .get(round)
+            .map_or(self.entries.len(), |round| round.entries.start);
+        let own = self.entries.get(first..).unwrap_or_default();
+        own.iter().filter(|entry| is_persons(entry)).count()
     }
 
     /// The entry of a path index, if it is a user's message.
@@ -135,19 +200,22 @@ impl History {
         self.entries.iter().position(found)
     }
 
-    /// The messages that are kept when their rounds are cut, each once.
-    pub(crate) fn singles(&self) -> impl Iterator<Item = &Single> {
-        let task = self.task.as_ref();
-        let question = self.question.as_ref();
-        let same = move |single: &&Single| task.map(|task| task.entry) != Some(single.entry);
-        self.opening.iter().chain(task).chain(question.filter(same))
+    /// What is kept when its round is cut, each once, in order.
+    pub(crate) fn kept(&self) -> Vec<&Kept> {
+        let singles = self.opening.iter().chain(&self.task).chain(&self.question);
+        let pinned = |round: usize| self.pinned.iter().any(|kept| kept.round == round);
+        let mut all: Vec<&Kept> = singles.filter(|kept| !pinned(kept.round)).collect();
+        all.extend(&self.pinned);
+        all.sort_by_key(|kept| kept.entry);
+        all.dedup_by_key(|kept| kept.entry);
+        all
     }
 
-    /// Which of the kept messages an entry is.
-    pub(crate) fn role_of(&self, single: &Single) -> &'static str {
-        let is =
-            |other: &Option<Single>| other.as_ref().map(|other| other.entry) == Some(single.entry);
+    /// Which of them it is.
+    pub(crate) fn role_of(&self, kept: &Kept) -> &'static str {
+        let is = |other: &Option<Kept>| other.as_ref().map(|other| other.entry) == Some(kept.entry);
         match () {
+            () if self.pinned.iter().any(|pinned| pinned.round == kept.round) => "pinned",
             () if is(&self.opening) => "opening",
             () if is(&self.task) => "task",
             () => "question",
@@ -199,6 +267,10 @@ impl History {
         };
         own.iter().map(calls).sum()
     }
+}
+
+fn says_something(kept: &Kept) -> bool {
+    kept.pieces.iter().any(|piece| piece.elements() > 0)
 }
 
 fn is_persons(entry: &Entry) -> bool {

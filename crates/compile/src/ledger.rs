@@ -1,6 +1,7 @@
 //! What the passes decided, and what follows from it: what was left out, what was lost, what to do.
 
 use std::collections::BTreeSet;
+use std::ops::Range;
 
 use contexture_wire::{Envelope, Loss};
 
@@ -9,9 +10,10 @@ use crate::count::Tokens;
 use crate::cut::Cut;
 use crate::frame::Frame;
 use crate::front::Front;
+use crate::history::Kept;
 use crate::passes::place::{Placed, Slot};
 use crate::plan::Advice;
-use crate::report::{OmitReason, Omitted};
+use crate::report::{OmitReason, Omitted, Rewritten};
 use crate::request::CompileInput;
 
 /// What the passes decided.
@@ -62,9 +64,9 @@ impl Ledger<'_> {
         let history = &self.front.history;
         let kept: BTreeSet<usize> = self
             .cut
-            .singles
+            .kept
             .iter()
-            .filter_map(|single| single.source)
+            .flat_map(|kept| kept.sources.iter().copied())
             .collect();
         let mut out: Vec<usize> = history
             .sources(&(0..self.cut.round))
@@ -72,6 +74,33 @@ impl Ledger<'_> {
             .collect();
         out.sort_unstable();
         out
+    }
+
+    /// The round behind the last one with something rewritten.
+    pub(crate) fn treated_until(&self) -> usize {
+        let history = &self.front.history;
+        let Some(last) = self.front.rewritten.last() else {
+            return 0;
+        };
+        let entries = history.entries.iter();
+        let at = entries
+            .rev()
+            .position(|entry| entry.source == Some(last.index));
+        let at = at.map_or(0, |from_end| history.entries.len() - from_end);
+        history
+            .rounds
+            .partition_point(|round| round.entries.start < at)
+    }
+
+    /// What was rewritten in some rounds.
+    pub(crate) fn rewritten(&self, rounds: Range<usize>) -> Vec<&Rewritten> {
+        if self.front.rewritten.is_empty() {
+            return Vec::new();
+        }
+        let sources: BTreeSet<usize> = self.front.history.sources(&rounds).collect();
+        let all = self.front.rewritten.iter();
+        all.filter(|rewritten| sources.contains(&rewritten.index))
+            .collect()
     }
 
     /// What trimming left out, in tokens.
@@ -83,12 +112,7 @@ impl Ledger<'_> {
             .iter()
             .map(|piece| piece.text)
             .sum();
-        all - self
-            .cut
-            .singles
-            .iter()
-            .map(|single| single.piece.text)
-            .sum()
+        all - self.cut.kept.iter().map(Kept::text).sum()
     }
 
     /// Everything of the path that is not in the payload, as spans.

@@ -33,6 +33,7 @@ mod passes;
 mod payload;
 mod pipeline;
 mod plan;
+mod policy;
 mod preview;
 pub mod reading;
 mod refusal;
@@ -40,6 +41,7 @@ mod report;
 mod request;
 mod scratch;
 mod table;
+mod treatment;
 mod weigh;
 
 pub use cache::bill::{CacheUse, Rates};
@@ -54,15 +56,17 @@ pub use contribution::{Band, Budget, Content, Contribution, Stability};
 pub use count::{Framing, Tokens};
 pub use payload::Payload;
 pub use pipeline::{Compiled, compile};
-pub use plan::{Advice, EpochReason, EpochReport, Plan, Prefix, Sent, TrimFrontier};
+pub use plan::{Advice, ClearFrontier, EpochReason, EpochReport, Plan, Prefix, Sent, TrimFrontier};
+pub use policy::{Clear, ClearPolicy, HistoryPolicy, TrimPolicy, Window};
 pub use preview::{
     Link, LinkError, Preview, PreviewFacts, PreviewPolicy, Previewed, Previewer, Size, ToolPreview,
 };
 pub use reading::{READ_TOOL, read_tool};
 pub use refusal::{Refusal, RequiredSegment};
 pub use report::{
-    OmitReason, Omitted, PayloadReport, Repair, Report, Segment, TargetReport, Totals, Verdict,
+    OmitReason, Omitted, PayloadReport, Repair, Report, Rewriting, Rewritten, Segment,
+    TargetReport, Totals, Verdict,
 };
-pub use request::{CompileInput, CompileRequest, PathItem, TrimPolicy};
+pub use request::{CompileInput, CompileRequest, Cover, PathItem};
 pub use scratch::Scratch;
 pub use table::{Width, render_table};

@@ -1,12 +1,13 @@
 //! The passes in their order.
 //!
-//! `select` (what models may read) · `repair` (what providers accept) · `lower` (blocks in the target's
-//! format, weighed) · `budget` (who gets how much) · `place` (bands in order) · `verify` (the
-//! post-condition). Covering, clearing and previewing of older items belong between `select` and
-//! `repair`, tool policy before `budget`, cache marks between `place` and `verify`.
+//! `select` (what models may read) · `cover` (compactions in the place of what they stand for) ·
+//! `clear` (old content as placeholders) · `repair` (what providers accept) · `lower` (blocks in the
+//! target's format, weighed) · `budget` (who gets how much) · `place` (bands in order) · `verify` (the
+//! post-condition).
 //!
 //! `repair` and `lower` come before `budget`, so that what is budgeted is what is sent, and an item's
-//! bytes do not depend on where the history is cut.
+//! bytes do not depend on where the history is cut. What is cleared is the plan's; only where the
+//! history has grown too large is the frontier moved, and then the passes begin again, once.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -20,21 +21,24 @@ use crate::cache::outline::{Lasts, Part};
 use crate::contribution::Band;
 use crate::count::Tokens;
 use crate::cut::Cut;
+use crate::entry::Entry;
 use crate::frame::Frame;
 use crate::front::Front;
-use crate::history::History;
 use crate::ledger::Ledger;
 use crate::memo::Memo;
 use crate::passes::budget::{Claim, HistoryClaim, grants, required_history};
+use crate::passes::clear::{Size, advance};
 use crate::passes::lower::{Piece, Press};
 use crate::passes::place::{Placed, Slot, arrange, bridges, fit, place, units};
 use crate::passes::verify::{Sealed, verify};
 use crate::payload::{Element, Head, Payload};
-use crate::plan::{Advice, Plan, Prefix};
+use crate::plan::{Advice, ClearFrontier, Latched, Plan, Prefix};
+use crate::policy::Window;
 use crate::refusal::Refusal;
 use crate::report::Report;
 use crate::request::{CompileInput, CompileRequest};
 use crate::scratch::Scratch;
+use crate::treatment::Treatment;
 
 /// What a compile gives.
 #[derive(Clone, Debug)]
@@ -56,24 +60,75 @@ pub struct Compiled {
 /// # Errors
 /// A [`Refusal`] where no payload can satisfy the post-condition.
 pub fn compile(input: &CompileInput<'_>, scratch: &mut Scratch) -> Result<Compiled, Refusal> {
-    let limit = limit(input.request)?;
-    let press = Press::new(input.request, input.counter, &mut scratch.memo);
-    let kept = scratch.take_front(|front| front.fits(&press, input.path));
-    let kept = kept.and_then(|front| front.extended(input.path, &press, &mut scratch.memo));
-    let front = kept.unwrap_or_else(|| Front::build(input.path, &press, &mut scratch.memo));
-    let compiled = back(input, limit, &front, &press, &mut scratch.memo);
-    scratch.keep_front(front);
-    compiled
+    let request = input.request;
+    let limit = limit(request)?;
+    let press = Press::new(request, input.counter, &mut scratch.memo);
+    let target = format!("{}/{}/{limit}", request.dialect.format, request.model);
+    let mut treatment = Treatment::latched(input, &target);
+    let mut step = Step::First;
+    loop {
+        let kept = scratch.take_front(|front| front.fits(&press, &treatment, input.path));
+        let kept = kept.and_then(|front| front.extended(input.path, &press, &mut scratch.memo));
+        let front =
+            kept.unwrap_or_else(|| Front::build(input.path, &treatment, &press, &mut scratch.memo));
+        let call = Call {
+            input,
+            limit,
+            target: &target,
+            front: &front,
+            treatment: &treatment,
+            step,
+            press: &press,
+        };
+        let outcome = back(&call, &mut scratch.memo);
+        scratch.keep_front(front);
+        match outcome? {
+            Outcome::Compiled(compiled) => return Ok(*compiled),
+            Outcome::Clear(frontier, next) => {
+                treatment.frontier = frontier;
+                step = next;
+            }
+        }
+    }
+}
+
+/// One way through the back half.
+struct Call<'a> {
+    input: &'a CompileInput<'a>,
+    limit: u64,
+    target: &'a str,
+    front: &'a Front,
+    treatment: &'a Treatment,
+    step: Step,
+    press: &'a Press<'a>,
+}
+
+/// What the back half comes to.
+enum Outcome {
+    Compiled(Box<Compiled>),
+    /// The history is too large, and old content can be cleared up to here.
+    Clear(ClearFrontier, Step),
+}
+
+/// Whether this compile has moved the frontier of what is cleared.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Step {
+    First,
+    Cleared {
+        /// Because the history did not fit otherwise.
+        forced: bool,
+    },
 }
 
 /// The back half: from weighed rounds to the payload.
-fn back(
-    input: &CompileInput<'_>,
-    limit: u64,
-    front: &Front,
-    press: &Press<'_>,
-    memo: &mut Memo,
-) -> Result<Compiled, Refusal> {
+fn back(call: &Call<'_>, memo: &mut Memo) -> Result<Outcome, Refusal> {
+    let Call {
+        input,
+        limit,
+        front,
+        press,
+        ..
+    } = *call;
     let request = input.request;
     let mut slots = arrange(input.contributions);
     let mut whole: Vec<Placed> = slots
@@ -91,22 +146,13 @@ fn back(
     }
     let frame = Frame::weigh(request, &slots, press, memo);
 
-    let target = format!("{}/{}/{limit}", request.dialect.format, request.model);
-    let latched = Cut::latched(input, &target, &front.history, press, memo);
+    let latched = Cut::latched(input, call.target, &front.history, press, memo);
     let natural: Vec<u64> = whole.iter().map(|placed| placed.text.high).collect();
-    let (placed, cut) = budget(
-        &Budgeting {
-            request,
-            limit,
-            slots: &slots,
-            frame: &frame,
-            history: &front.history,
-            press,
-        },
-        whole,
-        latched,
-        memo,
-    )?;
+    let budgeted = budget(call, &slots, &frame, whole, latched, memo)?;
+    let (placed, cut) = match budgeted {
+        Budgeted::Cut(placed, cut) => (placed, cut),
+        Budgeted::Clear(frontier, step) => return Ok(Outcome::Clear(frontier, step)),
+    };
 
     let (before, mut owners) = band_pieces(&slots, &placed, |band| band <= Band::Anchor);
     let middle = cut.pieces(&front.history);
@@ -116,20 +162,27 @@ fn back(
     let envelope = frame.envelope(request, &slots, &placed)?;
     let pieces: Vec<&Piece> = [before.as_slice(), &middle, &after].concat();
     // Where the kept messages meet the first round.
-    let seam = before.len()..before.len() + cut.singles.len();
+    let kept: usize = cut.kept.iter().map(|kept| kept.pieces.len()).sum();
+    let seam = before.len()..before.len() + kept;
     let bands = before.len()..before.len() + middle.len();
     let head = head(request, &frame, &slots, &placed);
     let payload = assemble(head, &envelope, &pieces, bands, seam);
 
     let prefix = Prefix {
-        target,
+        target: call.target.to_owned(),
         tools: frame.tools_hash,
         system: Frame::system_hash(&placed),
         anchor: keys_hash(before.iter().map(|piece| piece.lowered.key)),
     };
     let sent: Vec<ContentHash> = middle.iter().map(|piece| piece.lowered.key).collect();
-    let trim = cut.frontier(&front.history, input);
-    let (plan, epoch) = input.plan.next(prefix, &sent, trim, cut.moved);
+    let view = Latched {
+        covers: call.treatment.covers_hash(),
+        clear: call.treatment.latched_frontier(),
+        cleared: call.step != Step::First,
+        trim: cut.frontier(&front.history, input),
+        trimmed: cut.moved,
+    };
+    let (plan, epoch) = input.plan.next(prefix, &sent, view);
     let ledger = Ledger {
         input,
         limit,
@@ -163,73 +216,102 @@ fn back(
         owners: &owners,
         pinned: &ledger.pinned(),
     })?;
-    Ok(Compiled {
+    Ok(Outcome::Compiled(Box::new(Compiled {
         payload,
         advice: ledger.advice(),
         report,
         plan,
         renames: Renames::of(request.dialect.format, &request.tools),
-    })
+    })))
 }
 
-struct Budgeting<'a> {
-    request: &'a CompileRequest,
-    limit: u64,
-    slots: &'a [Slot<'a>],
-    frame: &'a Frame,
-    history: &'a History,
-    press: &'a Press<'a>,
+/// What budgeting comes to.
+enum Budgeted {
+    Cut(Vec<Placed>, Cut),
+    Clear(ClearFrontier, Step),
 }
 
 /// Fits the contributions into their grants and the history into what they leave.
 fn budget(
-    given: &Budgeting<'_>,
+    call: &Call<'_>,
+    slots: &[Slot<'_>],
+    frame: &Frame,
     whole: Vec<Placed>,
     latched: Cut,
     memo: &mut Memo,
-) -> Result<(Vec<Placed>, Cut), Refusal> {
-    let (request, history, frame) = (given.request, given.history, given.frame);
+) -> Result<Budgeted, Refusal> {
+    let (request, history) = (call.input.request, &call.front.history);
     let rounds: Vec<u64> = history.rounds.iter().map(|round| round.weight).collect();
-    let singles: Vec<(usize, u64)> = history
-        .singles()
-        .map(|single| (single.round, single.piece.weight()))
-        .collect();
-    let claim = HistoryClaim {
+    let kept = history.kept().into_iter();
+    let singles: Vec<(usize, u64)> = kept.map(|kept| (kept.round, kept.weight())).collect();
+    let policy = &request.history;
+    let mut claim = HistoryClaim {
         rounds: &rounds,
         last: history.last,
         singles: &singles,
         frontier: latched.round,
-        latched: latched.singles_weight(),
-        low_water: request.trim.low_water,
+        latched: latched.kept_weight(),
+        low_water: policy.trim.low_water,
+        to_the_mark: false,
+        window: None,
     };
-    let claims: Vec<Claim> = given.slots.iter().zip(&whole).map(claim_of).collect();
+    let claims: Vec<Claim> = slots.iter().zip(&whole).map(claim_of).collect();
     let granted = grants(
-        given.limit,
+        call.limit,
         frame.weight(),
         &claims,
         required_history(&claim),
     )
     .map_err(|_| {
-        let segments = required(history, given.slots, &whole, frame);
+        let segments = required(history, slots, &whole, frame);
         Refusal::DoesNotFit {
             needed: segments.iter().map(|segment| segment.tokens).sum(),
-            allowed: given.limit,
+            allowed: call.limit,
             window: request.window,
             reserve: request.reserve,
             segments,
         }
     })?;
     let mut placed: Vec<Placed> = Vec::with_capacity(whole.len());
-    for ((slot, whole), grant) in given.slots.iter().zip(whole).zip(granted) {
-        placed.push(fit(slot, whole, grant, given.press, memo)?);
+    for ((slot, whole), grant) in slots.iter().zip(whole).zip(granted) {
+        placed.push(fit(slot, whole, grant, call.press, memo)?);
     }
     let taken: u64 = placed.iter().map(Placed::weight).sum();
-    let room = given
+    let mut room = call
         .limit
         .saturating_sub(frame.weight())
         .saturating_sub(taken);
+    match policy.window {
+        Window::Whole => {}
+        Window::Turns(turns) => {
+            claim.window = latched.window(turns, history, claim.low_water);
+        }
+        Window::Tokens(tokens) => room = room.min(tokens.max(required_history(&claim))),
+    }
+    let size = Size {
+        history: claim.weight_now(),
+        room,
+    };
+    if let (Some(policy), Step::First) = (policy.clear.policy(), call.step)
+        && let Some(excess) = size.excess(policy)
+    {
+        let weigh = |entry: &Entry| call.press.item(entry, memo).high;
+        let current = &call.treatment.frontier;
+        let further = advance(history, current, policy, excess, weigh);
+        if let Some((mut frontier, saved)) = further
+            && size.is_worth(saved, excess)
+            && let Some(item) = call.input.path.get(frontier.settled)
+        {
+            frontier.hash = item.hash;
+            let forced = size.is_over();
+            return Ok(Budgeted::Clear(frontier, Step::Cleared { forced }));
+        }
+    }
+    // Where clearing was needed and did not suffice, the history is cut in the same step, down to the
+    // mark: else each of the next calls would clear a little more.
+    claim.to_the_mark = call.step == Step::Cleared { forced: true };
     let cut = latched.within(room, &claim, history);
-    Ok((placed, cut))
+    Ok(Budgeted::Cut(placed, cut))
 }
 
 fn claim_of((slot, whole): (&Slot<'_>, &Placed)) -> Claim {

@@ -9,6 +9,7 @@ use contexture_ir::ContentHash;
 use serde::{Deserialize, Serialize};
 
 use crate::hex;
+use crate::request::PathItem;
 
 /// The latched decisions. Its JSON is stable; unknown fields are ignored, absent ones are empty.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -25,6 +26,12 @@ pub struct Plan {
     /// The history as it was sent last.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sent: Option<Sent>,
+    /// The identity of the compactions in effect, if there are any.
+    #[serde(with = "hex::option", skip_serializing_if = "Option::is_none")]
+    pub covers: Option<ContentHash>,
+    /// Up to where old content is cleared, if any is.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub clear: Option<ClearFrontier>,
     /// Where the history begins, if its older part is left out.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub trim: Option<TrimFrontier>,
@@ -70,6 +77,36 @@ pub struct TrimFrontier {
     pub question: Option<usize>,
 }
 
+/// Up to where old content is cleared.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ClearFrontier {
+    /// Outputs before this index on the path are cleared.
+    pub outputs: usize,
+    /// Thoughts before this index are left out.
+    pub reasoning: usize,
+    /// Of the calls before this index, those that were made again are noticed.
+    pub settled: usize,
+    /// The content hash of the item at `settled`, by which a plan of another path is noticed.
+    #[serde(with = "hex")]
+    pub hash: ContentHash,
+}
+
+impl ClearFrontier {
+    /// Nothing is cleared.
+    pub(crate) const NONE: Self = Self {
+        outputs: 0,
+        reasoning: 0,
+        settled: 0,
+        hash: ContentHash::from_bytes([0; 16]),
+    };
+
+    /// Whether it is of this path.
+    pub(crate) fn fits(&self, path: &[PathItem]) -> bool {
+        let there = path.get(self.settled).map(|item| item.hash);
+        there == Some(self.hash) && self.outputs.max(self.reasoning) <= self.settled
+    }
+}
+
 /// Why an epoch began: the reason a cached prefix no longer holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -89,6 +126,10 @@ pub enum EpochReason {
     HistoryChanged,
     /// The history no longer fitted, so its older part was left out.
     HistoryTrimmed,
+    /// The history grew too large, so old content was cleared.
+    HistoryCleared,
+    /// Another compaction is in effect, or one no longer is.
+    HistoryCompacted,
 }
 
 impl EpochReason {
@@ -103,6 +144,8 @@ impl EpochReason {
             Self::AnchorChanged => "anchor_changed",
             Self::HistoryChanged => "history_changed",
             Self::HistoryTrimmed => "history_trimmed",
+            Self::HistoryCleared => "history_cleared",
+            Self::HistoryCompacted => "history_compacted",
         }
     }
 }
@@ -119,14 +162,12 @@ pub struct EpochReport {
 }
 
 impl Plan {
-    /// The plan after a payload: `sent` are the blocks of its history, `trimmed` whether the frontier
-    /// moved.
+    /// The plan after a payload: `sent` are the blocks of its history.
     pub(crate) fn next(
         &self,
         prefix: Prefix,
         sent: &[ContentHash],
-        trim: Option<TrimFrontier>,
-        trimmed: bool,
+        view: Latched,
     ) -> (Self, EpochReport) {
         let (earlier, now) = digests(sent, self.sent.map(|sent| sent.blocks));
         let extends = match (self.sent, earlier) {
@@ -141,7 +182,11 @@ impl Plan {
                 Some(EpochReason::InstructionsChanged)
             }
             Some(before) if before.anchor != prefix.anchor => Some(EpochReason::AnchorChanged),
-            Some(_) if trimmed => Some(EpochReason::HistoryTrimmed),
+            Some(_) if view.trimmed => Some(EpochReason::HistoryTrimmed),
+            Some(_) if view.cleared => Some(EpochReason::HistoryCleared),
+            Some(_) if !extends && self.covers != view.covers => {
+                Some(EpochReason::HistoryCompacted)
+            }
             Some(_) if !extends => Some(EpochReason::HistoryChanged),
             Some(_) => None,
         };
@@ -153,7 +198,9 @@ impl Plan {
             reason: Some(reason),
             prefix: Some(prefix),
             sent: Some(now),
-            trim,
+            covers: view.covers,
+            clear: view.clear,
+            trim: view.trim,
         };
         let report = EpochReport {
             number: epoch,
@@ -162,6 +209,17 @@ impl Plan {
         };
         (plan, report)
     }
+}
+
+/// What a compile decided about the view of the history.
+pub(crate) struct Latched {
+    pub(crate) covers: Option<ContentHash>,
+    pub(crate) clear: Option<ClearFrontier>,
+    /// Whether this compile moved that frontier.
+    pub(crate) cleared: bool,
+    pub(crate) trim: Option<TrimFrontier>,
+    /// Whether this compile moved that one.
+    pub(crate) trimmed: bool,
 }
 
 /// The hash over the first `blocks` blocks, if there are so many, and the hash over all but the last.

@@ -23,6 +23,9 @@ pub struct Report {
     pub totals: Totals,
     /// The items of the path that are not in the payload, in path order.
     pub omitted: Vec<Omitted>,
+    /// The items of the path that are shown otherwise than they are, in path order. What was trimmed is
+    /// in `omitted` alone, whatever was done to it before.
+    pub rewritten: Vec<Rewritten>,
     /// What was changed so that the provider accepts the history.
     pub repairs: Vec<Repair>,
     /// What the target's format cannot say. Paths name `instructions`, `tools`, `options`, a field, or
@@ -87,6 +90,10 @@ pub enum Verdict {
     Required,
     /// Only a part of it.
     Shortened,
+    /// With old content as placeholders.
+    Cleared,
+    /// A compaction stands for it.
+    Covered,
     /// History that no longer fits.
     Trimmed,
     /// A contribution for which there was no room.
@@ -101,6 +108,8 @@ impl Verdict {
             Self::Kept => "kept",
             Self::Required => "kept (required)",
             Self::Shortened => "shortened",
+            Self::Cleared => "cleared",
+            Self::Covered => "covered",
             Self::Trimmed => "trimmed",
             Self::Dropped => "dropped",
         }
@@ -109,7 +118,10 @@ impl Verdict {
     /// Whether any of it is in the payload.
     #[must_use]
     pub const fn is_sent(self) -> bool {
-        matches!(self, Self::Kept | Self::Required | Self::Shortened)
+        matches!(
+            self,
+            Self::Kept | Self::Required | Self::Shortened | Self::Cleared
+        )
     }
 }
 
@@ -145,6 +157,30 @@ pub struct Omitted {
     pub why: OmitReason,
 }
 
+/// An item that is shown otherwise than it is.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Rewritten {
+    /// Its index on the path.
+    pub index: usize,
+    /// How.
+    pub how: Rewriting,
+    /// Its tokens as it is.
+    pub tokens_before: u64,
+    /// Its tokens as it is shown.
+    pub tokens_after: u64,
+}
+
+/// How an item is shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum Rewriting {
+    /// An old output, as a placeholder.
+    Cleared,
+    /// The output of a call that was made again later, as a placeholder.
+    Repeated,
+}
+
 /// Why items are not in the payload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
@@ -158,6 +194,12 @@ pub enum OmitReason {
     Trimmed,
     /// A provider would have refused it; see the repairs.
     Repaired,
+    /// A compaction stands for it.
+    Covered,
+    /// A compaction that is not in effect.
+    Uncovered,
+    /// Old thoughts.
+    Cleared,
 }
 
 /// One change that made the history acceptable.

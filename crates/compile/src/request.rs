@@ -9,6 +9,7 @@ use contexture_wire::Dialect;
 
 use crate::contribution::Contribution;
 use crate::plan::Plan;
+use crate::policy::HistoryPolicy;
 
 /// One item of the path, shared with whoever loaded it.
 #[derive(Clone, Debug)]
@@ -21,6 +22,20 @@ pub struct PathItem {
     pub hash: ContentHash,
     /// Who may see it. What models may not see is left out, and the report says so.
     pub audience: Audience,
+    /// Whether its round stays in the view, as it is, whatever else is cleared or cut.
+    pub pinned: bool,
+}
+
+/// A compaction and what it stands for: indexes on the path. The items of the span are left out and
+/// the compaction is shown in their place, wherever it is on the path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Cover {
+    /// The compaction.
+    pub compaction: usize,
+    /// The first item it stands for.
+    pub first: usize,
+    /// The last item it stands for.
+    pub last: usize,
 }
 
 impl PathItem {
@@ -33,6 +48,7 @@ impl PathItem {
             hash: ContentHash::of(item.to_json().as_bytes()),
             item,
             audience: Audience::ALL,
+            pinned: false,
         }
     }
 
@@ -48,6 +64,10 @@ impl PathItem {
 pub struct CompileInput<'a> {
     /// The path from the first item to the head.
     pub path: &'a [PathItem],
+    /// Which compactions of the path are in effect: disjoint or nested, in any order. One that does
+    /// not fit the path is ignored. A compaction that says what it covers and is not named here is not
+    /// shown.
+    pub covers: &'a [Cover],
     /// What else to say, in any order.
     pub contributions: &'a [Contribution],
     /// The plan of the previous compile on this path; `Plan::default()` for the first.
@@ -83,20 +103,6 @@ pub struct CompileRequest {
     pub media: MediaRules,
     /// The system prompt that the provider adds to requests with tools. Absent: the format's bounds.
     pub tool_prompt: Option<ToolPrompt>,
-    /// When and how far the history is trimmed.
-    pub trim: TrimPolicy,
-}
-
-/// When and how far the history is trimmed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct TrimPolicy {
-    /// Once the history does not fit, it is trimmed to this per cent of its space, so that the next
-    /// calls extend it instead of trimming again. Default 70; 100 fills the window, for a single call.
-    pub low_water: u8,
-}
-
-impl Default for TrimPolicy {
-    fn default() -> Self {
-        Self { low_water: 70 }
-    }
+    /// How much of the history is shown, and how.
+    pub history: HistoryPolicy,
 }

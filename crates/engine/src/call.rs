@@ -107,12 +107,14 @@ impl Conversation {
                 item: Arc::clone(item),
                 hash: node.content_hash,
                 audience: node.audience,
+                pinned: false,
             })
             .collect();
         let spec = self.engine().catalogue().resolve(target.model())?;
 
         let input = CompileInput {
             path: &items,
+            covers: &[],
             contributions: &contributions,
             plan: &plan,
             request: &request,

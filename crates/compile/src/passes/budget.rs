@@ -34,6 +34,19 @@ pub(crate) struct HistoryClaim<'a> {
     pub(crate) latched: u64,
     /// Per cent of the history's room that is kept when it is cut anew.
     pub(crate) low_water: u8,
+    /// Whether it is cut down to the mark though it fits: clearing did not bring it there.
+    pub(crate) to_the_mark: bool,
+    /// The first round of the window, for a history that is larger.
+    pub(crate) window: Option<usize>,
+}
+
+impl HistoryClaim<'_> {
+    /// What the history takes as the plan sends it.
+    pub(crate) fn weight_now(&self) -> u64 {
+        let frontier = self.frontier.min(self.last);
+        let sent = self.rounds.get(frontier..).unwrap_or_default();
+        sum(sent.iter().copied()).saturating_add(self.latched)
+    }
 }
 
 /// What must be sent is larger than what may be sent.
@@ -97,14 +110,16 @@ pub(crate) fn required_history(claim: &HistoryClaim<'_>) -> u64 {
 /// the plan's frontier.
 pub(crate) fn first_round(claim: &HistoryClaim<'_>, room: u64) -> Option<usize> {
     let frontier = claim.frontier.min(claim.last);
-    let kept = claim.rounds.get(frontier..).unwrap_or_default();
-    if sum(kept.iter().copied()).saturating_add(claim.latched) <= room {
+    let total = claim.weight_now();
+    let mark = per_cent(room, claim.low_water);
+    let fits = total <= if claim.to_the_mark { mark } else { room };
+    let outside = claim.window.filter(|first| *first > frontier);
+    if fits && outside.is_none() {
         return None;
     }
-    let mark = per_cent(room, claim.low_water);
-    let mut from = frontier;
+    let mut from = outside.unwrap_or(frontier).min(claim.last);
     let mut total = weight(claim, from);
-    while from < claim.last && total > mark {
+    while from < claim.last && !fits && total > mark {
         total = total.saturating_sub(claim.rounds.get(from).copied().unwrap_or_default());
         let freed = claim.singles.iter().filter(|(round, _)| *round == from);
         total = total.saturating_add(sum(freed.map(|(_, weight)| *weight)));
@@ -113,7 +128,8 @@ pub(crate) fn first_round(claim: &HistoryClaim<'_>, room: u64) -> Option<usize> 
     Some(from)
 }
 
-fn per_cent(of: u64, share: u8) -> u64 {
+/// A part of a number.
+pub(crate) fn per_cent(of: u64, share: u8) -> u64 {
     let share = u128::from(share.min(100));
     u64::try_from(u128::from(of) * share / 100).unwrap_or(of)
 }
@@ -196,6 +212,7 @@ mod tests {
             frontier,
             latched,
             low_water: 70,
+            ..HistoryClaim::default()
         };
         check_cut(&claim(0, 0), 100, None);
         // 4 + 60 ≤ 69 < 4 + 70

@@ -158,7 +158,8 @@ impl<'a> Press<'a> {
         }
     }
 
-    fn item(&self, entry: &Entry, memo: &mut Memo) -> Tokens {
+    /// Counts an entry's content.
+    pub(crate) fn item(&self, entry: &Entry, memo: &mut Memo) -> Tokens {
         let key = Key {
             content: entry.hash,
             variant: self.counting,

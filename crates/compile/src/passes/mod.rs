@@ -2,6 +2,8 @@
 //! only `place` runs others, on what is contributed.
 
 pub(crate) mod budget;
+pub(crate) mod clear;
+pub(crate) mod cover;
 pub(crate) mod lower;
 pub(crate) mod place;
 pub(crate) mod repair;

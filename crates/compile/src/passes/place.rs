@@ -110,7 +110,7 @@ pub(crate) fn bridges(
         slot.contribution.is_required() && slot.band > Band::History && spoken
     });
     let (first, last) = history.ends();
-    let begun = history.singles().next().is_some();
+    let begun = !history.kept().is_empty();
     let opens = first == Some(Class::Model) || (first.is_some() && !begun);
     let closes = last == Some(Class::Model) && !followed && !request.prefill;
     let bridge = |source, band, words| {

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use contexture_ir::{ContentHash, Item};
 use contexture_wire::{RepairRules, repair as mend};
 
-use crate::entry::Entry;
+use crate::entry::{Entry, Shown};
 use crate::report::Repair;
 
 /// A repaired history.
@@ -45,6 +45,8 @@ pub(crate) fn repair(entries: Vec<Entry>, rules: &RepairRules) -> Repaired {
             hash,
             source,
             call_id: repaired.call_id,
+            pinned: own.is_some_and(|own| own.pinned),
+            shown: own.map_or(Shown::Whole, |own| own.shown),
         });
     }
     let source = |at: usize| entries.get(at).and_then(|entry| entry.source);

@@ -17,7 +17,10 @@ pub(crate) fn select(path: &[PathItem], first: usize) -> (Vec<Entry>, Vec<(usize
         } else if item.item.kind().starts_with("ctx:") {
             hidden.push((index, OmitReason::Bookkeeping));
         } else {
-            entries.push(Entry::new(Arc::clone(&item.item), item.hash, index));
+            entries.push(Entry {
+                pinned: item.pinned,
+                ..Entry::new(Arc::clone(&item.item), item.hash, index)
+            });
         }
     }
     (entries, hidden)

@@ -1,7 +1,8 @@
 //! Histories made to break a compile: it gives a payload that holds what it promises, or refuses.
 
 use contexture_compile::{
-    Band, Budget, Content, Contribution, PathItem, Plan, Refusal, Scratch, Stability,
+    Band, Budget, Clear, ClearPolicy, CompileInput, CompileRequest, Content, Contribution, Cover,
+    HistoryPolicy, PathItem, Plan, Refusal, Scratch, Stability, TrimPolicy, Window,
 };
 use contexture_ir::{Audience, Item};
 use contexture_testdata::Validator;
@@ -10,7 +11,7 @@ use proptest::prelude::*;
 use serde_json::Value;
 
 use crate::law::check_report;
-use crate::material::{assistant, call, once, output, request, user, with};
+use crate::material::{Quarter, assistant, call, once, output, request, user, with};
 use crate::real_sessions::closed;
 
 /// One item, well-formed or not.
@@ -64,6 +65,8 @@ fn foreign() -> impl Strategy<Value = Item> {
         r#"{"type":"compaction","encrypted_content":"AAAA","format":"openai-responses-v1"}"#,
         r#"{"type":"compaction","summary":[{"type":"summary_text","text":"before"}],"format":"anthropic-claude-v1"}"#,
         r#"{"type":"compaction","summary":[],"format":"anthropic-claude-v1"}"#,
+        r#"{"type":"compaction","summary":[{"type":"summary_text","text":"ours"}],"covers":{"first":"a","last":"b"}}"#,
+        r#"{"type":"compaction","summary":[],"covers":null}"#,
         r#"{"type":"ctx:message","message_id":"m","role":"user"}"#,
         r#"{"type":"anthropic:server_tool_use","block":{"type":"server_tool_use","id":"s","name":"web_search","input":{}}}"#,
         r#"{"type":"gemini:executableCode","part":{"executableCode":{"code":"1"}}}"#,
@@ -86,10 +89,56 @@ fn entry() -> impl Strategy<Value = PathItem> {
         1 => Just(Audience::USER),
         1 => Just(Audience::MODEL),
     ];
-    (item(), audience).prop_map(|(item, audience)| PathItem {
+    let pinned = prop_oneof![9 => Just(false), 1 => Just(true)];
+    (item(), audience, pinned).prop_map(|(item, audience, pinned)| PathItem {
         audience,
+        pinned,
         ..PathItem::new(item)
     })
+}
+
+/// How the history is shown.
+fn policy() -> impl Strategy<Value = HistoryPolicy> {
+    let window = prop_oneof![
+        2 => Just(Window::Whole),
+        1 => (0..4u32).prop_map(Window::Turns),
+        1 => (0..300u64).prop_map(Window::Tokens),
+    ];
+    let clear = (
+        0..=100u8,
+        0..=100u8,
+        0..4usize,
+        0..40usize,
+        any::<[bool; 3]>(),
+    );
+    let clear = clear.prop_map(|(trigger, low_water, keep_recent, min_bytes, flags)| {
+        Clear::By(ClearPolicy {
+            trigger,
+            low_water,
+            keep_recent,
+            min_bytes,
+            keep_errors: flags[0],
+            repeated: flags[1],
+            keep_reasoning: flags[2].then_some(1),
+            ..ClearPolicy::default()
+        })
+    });
+    let clear = prop_oneof![1 => Just(Clear::Never), 1 => Just(Clear::default()), 3 => clear];
+    (window, clear, 0..=100u8).prop_map(|(window, clear, low_water)| HistoryPolicy {
+        window,
+        clear,
+        trim: TrimPolicy { low_water },
+    })
+}
+
+/// Covers, sensible and not.
+fn covers() -> impl Strategy<Value = Vec<Cover>> {
+    let cover = (0..26usize, 0..26usize, 0..8usize).prop_map(|(compaction, first, length)| Cover {
+        compaction,
+        first,
+        last: first + length,
+    });
+    proptest::collection::vec(cover, 0..3)
 }
 
 fn contribution() -> impl Strategy<Value = Contribution> {
@@ -125,17 +174,41 @@ fn contribution() -> impl Strategy<Value = Contribution> {
     )
 }
 
-/// Whether a payload holds what was promised; a refusal must be one of those that name the input.
-fn check(
-    path: &[PathItem],
-    contributions: &[Contribution],
-    format: Format,
+/// What is compiled.
+#[derive(Clone, Debug)]
+struct Case {
+    path: Vec<PathItem>,
+    covers: Vec<Cover>,
+    contributions: Vec<Contribution>,
+    policy: HistoryPolicy,
     limit: u64,
-    validator: &Validator,
-) -> Result<(), TestCaseError> {
+}
+
+/// Whether a payload holds what was promised; a refusal must be one of those that name the input.
+fn check(case: &Case, format: Format, validator: &Validator) -> Result<(), TestCaseError> {
+    let Case {
+        path,
+        covers,
+        contributions,
+        policy,
+        limit,
+    } = case;
+    let limit = *limit;
     let mut request = request(format, limit);
     request.dialect.mid_system |= limit.is_multiple_of(2);
-    match once(path, contributions, &request) {
+    request.history = policy.clone();
+    let compile = |request: &CompileRequest, plan: &Plan| {
+        let input = CompileInput {
+            path,
+            covers,
+            contributions,
+            plan,
+            request,
+            counter: &Quarter,
+        };
+        contexture_compile::compile(&input, &mut Scratch::new())
+    };
+    match compile(&request, &Plan::default()) {
         Ok(compiled) => {
             let json = compiled.payload.to_json();
             let payload: Value = serde_json::from_str(&json)
@@ -148,8 +221,7 @@ fn check(
             let ends = ends(format, &payload);
             prop_assert!(ends.is_ok(), "{format}: {ends:?}\n{json}");
             // Again on the plan it gave: the same request, continued.
-            let mut scratch = Scratch::new();
-            let again = with(path, contributions, &request, &compiled.plan, &mut scratch);
+            let again = compile(&request, &compiled.plan);
             let again = again.map_err(|refusal| TestCaseError::fail(refusal.to_string()))?;
             prop_assert!(!again.report.epoch.opened, "{:?}", again.report.epoch);
             prop_assert_eq!(again.payload.to_json(), json);
@@ -167,7 +239,8 @@ fn check(
             // With all the room it says it needs, it fits.
             let mut wide = crate::material::request(format, needed);
             wide.dialect = request.dialect;
-            let again = once(path, contributions, &wide);
+            wide.history = policy.clone();
+            let again = compile(&wide, &Plan::default());
             let fits = matches!(
                 again,
                 Ok(_) | Err(Refusal::BadContribution { .. } | Refusal::NothingToSay { .. })
@@ -308,9 +381,18 @@ fn hostile_histories_give_sound_payloads_or_refusals() {
     };
     let strategy = (
         proptest::collection::vec(entry(), 0..24),
+        covers(),
         proptest::collection::vec(contribution(), 0..4),
+        policy(),
         prop_oneof![20..400u64, 400..4_000u64, Just(1_000_000u64)],
-    );
+    )
+        .prop_map(|(path, covers, contributions, policy, limit)| Case {
+            path,
+            covers,
+            contributions,
+            policy,
+            limit,
+        });
     let config = ProptestConfig {
         cases,
         failure_persistence: None,
@@ -318,9 +400,9 @@ fn hostile_histories_give_sound_payloads_or_refusals() {
     };
     let mut runner = deterministic(config);
     runner
-        .run(&strategy, |(path, contributions, limit)| {
+        .run(&strategy, |case| {
             for (format, validator) in &validators {
-                check(&path, &contributions, *format, limit, validator)?;
+                check(&case, *format, validator)?;
             }
             Ok(())
         })
@@ -330,7 +412,7 @@ fn hostile_histories_give_sound_payloads_or_refusals() {
 /// Law 4 on histories that grow item by item: what the scratch kept of the shorter one decides nothing.
 #[test]
 fn growing_hostile_histories_compile_as_if_new() {
-    let strategy = proptest::collection::vec(entry(), 0..24);
+    let strategy = (proptest::collection::vec(entry(), 0..24), policy());
     let config = ProptestConfig {
         cases: if std::env::var_os("CONTEXTURE_SOAK").is_some() {
             5_000
@@ -342,9 +424,10 @@ fn growing_hostile_histories_compile_as_if_new() {
     };
     let mut runner = deterministic(config);
     runner
-        .run(&strategy, |path| {
+        .run(&strategy, |(path, policy)| {
             for format in Format::PROVIDERS {
-                let request = request(format, 700);
+                let mut request = request(format, 700);
+                request.history = policy.clone();
                 let (mut plan, mut scratch) = (Plan::default(), Scratch::new());
                 for length in 0..=path.len() {
                     let path = &path[..length];

@@ -162,7 +162,10 @@ pub(crate) fn check_report(compiled: &Compiled, path: &[PathItem], place: &str) 
         "{place}: kept {kept}, omitted {omitted}"
     );
     for segment in &report.segments {
-        let nothing = matches!(segment.verdict, Verdict::Trimmed | Verdict::Dropped);
+        let nothing = matches!(
+            segment.verdict,
+            Verdict::Trimmed | Verdict::Dropped | Verdict::Covered
+        );
         assert!(!nothing || segment.tokens == 0, "{place}: {segment:?}");
     }
 }

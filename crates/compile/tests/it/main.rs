@@ -18,3 +18,4 @@ mod readings;
 mod real_sessions;
 mod table;
 mod usage;
+mod views;

@@ -2,8 +2,8 @@
 
 use contexture_catalogue::{Bounds, ImageRule, MediaRules};
 use contexture_compile::{
-    CompileInput, CompileRequest, Compiled, Contribution, PathItem, Plan, Refusal, Scratch,
-    TokenCounter, TrimPolicy, compile,
+    CompileInput, CompileRequest, Compiled, Contribution, HistoryPolicy, PathItem, Plan, Refusal,
+    Scratch, TokenCounter, compile,
 };
 use contexture_ir::{
     FunctionCall, FunctionCallOutput, Item, Message, Output, RequestOptions, Role,
@@ -68,7 +68,7 @@ pub(crate) fn request(format: Format, limit: u64) -> CompileRequest {
         },
         prefill: false,
         tool_prompt: None,
-        trim: TrimPolicy::default(),
+        history: HistoryPolicy::default(),
     }
 }
 
@@ -96,6 +96,7 @@ pub(crate) fn with(
 ) -> Result<Compiled, Refusal> {
     let input = CompileInput {
         path,
+        covers: &[],
         contributions,
         plan,
         request,

@@ -53,6 +53,7 @@ fn check(
     let needed = required_sum(&session.path, &session.system, request, counter);
     let input = CompileInput {
         path: &session.path,
+        covers: &[],
         contributions: &session.system,
         plan: &Plan::default(),
         request,

@@ -2,7 +2,7 @@
 
 use contexture_catalogue::{Catalogue, CatalogueError};
 use contexture_compile::{
-    CompileError, Compiler, Contribution, Target, TrimPolicy, Width, render_table,
+    CompileError, Compiler, Contribution, HistoryPolicy, Target, Width, render_table,
 };
 use contexture_ir::{Item, Raw, ReasoningOptions, RequestOptions, ResponseFormat};
 use contexture_wire::Format;
@@ -29,7 +29,7 @@ fn target() -> Target {
     Target::openai_chat("gpt-4o")
         .window(1_800)
         .reserve(300)
-        .trim(TrimPolicy { low_water: 100 })
+        .history(HistoryPolicy::for_one_call())
 }
 
 #[test]
@@ -63,7 +63,15 @@ fn the_report_is_data_with_stable_names() {
     let report = serde_json::to_value(&compiled.report).unwrap();
     let names: Vec<&String> = report.as_object().unwrap().keys().collect();
     let expected = [
-        "version", "target", "segments", "totals", "omitted", "repairs", "losses", "epoch",
+        "version",
+        "target",
+        "segments",
+        "totals",
+        "omitted",
+        "rewritten",
+        "repairs",
+        "losses",
+        "epoch",
         "payload",
     ];
     assert_eq!(names, expected);
@@ -83,7 +91,7 @@ fn the_report_is_data_with_stable_names() {
     ];
     assert_eq!(names, expected);
     assert_eq!(report["epoch"]["reason"], "first");
-    assert_eq!(report["omitted"][0]["why"], "trimmed");
+    assert_eq!(report["rewritten"][0]["how"], "repeated");
 }
 
 #[test]

@@ -117,6 +117,7 @@ fn measure(format: Format, exchange: &Exchange) -> Option<(Totals, u64)> {
     let request = target.request(Catalogue::builtin()).unwrap();
     let input = CompileInput {
         path: &PathItem::all(transcript.items.iter().cloned()),
+        covers: &[],
         contributions: &instructions(&transcript),
         plan: &Plan::default(),
         request: &request,

@@ -1,0 +1,178 @@
+//! Applies the covers in effect: what a compaction stands for is left out, and the compaction is shown
+//! in its place.
+//!
+//! Nothing is recognised by its text. A compaction that names what it covers, in its field
+//! [`COVERS`], was made for a path of ours; it is shown where a cover says so and nowhere else, which is
+//! how taking a compaction back works. Any other compaction is a provider's and stands where it is.
+
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+
+use contexture_ir::Item;
+
+use crate::entry::Entry;
+use crate::report::OmitReason;
+use crate::request::Cover;
+
+/// The field in which a compaction of ours names what it covers.
+pub(crate) const COVERS: &str = "covers";
+
+/// The outermost of some covers; what overlaps or does not fit the path is ignored.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Covering {
+    /// Disjoint, by their first item.
+    outer: Vec<Cover>,
+    /// By compaction: the first item it stands for.
+    places: BTreeMap<usize, usize>,
+}
+
+impl Covering {
+    /// What some covers mean for a path of so many items.
+    pub(crate) fn of(covers: &[Cover], items: usize) -> Self {
+        let fits = |cover: &&Cover| {
+            let span = cover.first..=cover.last;
+            let there = cover.last.max(cover.compaction) < items;
+            there && !span.is_empty() && !span.contains(&cover.compaction)
+        };
+        let mut sorted: Vec<Cover> = covers.iter().filter(fits).copied().collect();
+        // Of those that begin at the same item the widest comes first, of equals the newest.
+        sorted.sort_by_key(|cover| (cover.first, Reverse(cover.last), Reverse(cover.compaction)));
+        let mut outer: Vec<Cover> = Vec::new();
+        for cover in sorted {
+            if outer.last().is_none_or(|before| cover.first > before.last) {
+                outer.push(cover);
+            }
+        }
+        let places = outer.iter().map(|cover| (cover.compaction, cover.first));
+        Self {
+            places: places.collect(),
+            outer,
+        }
+    }
+
+    /// Whether it touches nothing at or behind an index.
+    pub(crate) fn ends_before(&self, index: usize) -> bool {
+        let ends = |cover: &Cover| cover.last.max(cover.compaction) < index;
+        self.outer.iter().all(ends)
+    }
+
+    /// The covers in effect, by their first item.
+    pub(crate) fn covers(&self) -> &[Cover] {
+        &self.outer
+    }
+
+    /// Whether an item is a compaction in effect, and so stands elsewhere.
+    pub(crate) fn moves(&self, index: usize) -> bool {
+        self.places.contains_key(&index)
+    }
+
+    fn is_covered(&self, index: usize) -> bool {
+        let at = self.outer.partition_point(|cover| cover.first <= index);
+        let cover = at.checked_sub(1).and_then(|at| self.outer.get(at));
+        cover.is_some_and(|cover| index <= cover.last)
+    }
+
+    /// Where an item stands in the view: at its own index, or where what it covers begins.
+    fn place(&self, index: usize) -> usize {
+        self.places.get(&index).copied().unwrap_or(index)
+    }
+}
+
+/// Leaves out what is covered and puts the compactions in its place. Entries are in path order.
+pub(crate) fn cover(
+    entries: Vec<Entry>,
+    covering: &Covering,
+) -> (Vec<Entry>, Vec<(usize, OmitReason)>) {
+    let mut hidden = Vec::new();
+    let mut kept: Vec<Entry> = Vec::with_capacity(entries.len());
+    for entry in entries {
+        let why = entry.source.and_then(|index| {
+            if covering.moves(index) {
+                None
+            } else if covering.is_covered(index) {
+                Some((index, OmitReason::Covered))
+            } else {
+                is_ours(&entry.item).then_some((index, OmitReason::Uncovered))
+            }
+        });
+        match why {
+            Some(why) => hidden.push(why),
+            None => kept.push(entry),
+        }
+    }
+    if !covering.outer.is_empty() {
+        kept.sort_by_key(|entry| entry.source.map_or(0, |index| covering.place(index)));
+    }
+    (kept, hidden)
+}
+
+fn is_ours(item: &Item) -> bool {
+    matches!(item, Item::Compaction(compaction) if compaction.extra.get(COVERS).is_some())
+}
+
+#[cfg(test)]
+mod tests {
+    use contexture_ir::{Compaction, ContentHash, Message, Part, Raw, Role};
+    use std::sync::Arc;
+
+    use super::*;
+
+    fn path(covering: &[usize], items: usize) -> Vec<Entry> {
+        (0..items)
+            .map(|index| {
+                let item: Item = if covering.contains(&index) {
+                    let mut compaction = Compaction {
+                        summary: vec![Part::input_text("all that")],
+                        ..Compaction::default()
+                    };
+                    compaction.extra.set(COVERS, Raw::null());
+                    compaction.into()
+                } else {
+                    Message::text(Role::User, index.to_string()).into()
+                };
+                Entry::new(Arc::new(item), ContentHash::of(&[0]), index)
+            })
+            .collect()
+    }
+
+    #[track_caller]
+    fn check(covers: &[(usize, usize, usize)], shown: &[usize], uncovered: &[usize]) {
+        let covers: Vec<Cover> = covers
+            .iter()
+            .map(|&(compaction, first, last)| Cover {
+                compaction,
+                first,
+                last,
+            })
+            .collect();
+        let (entries, hidden) = cover(path(&[5, 8], 10), &Covering::of(&covers, 10));
+        let sources: Vec<usize> = entries.iter().filter_map(|entry| entry.source).collect();
+        assert_eq!(sources, shown, "{covers:?}");
+        assert_eq!(sources.len() + hidden.len(), 10);
+        let away = hidden
+            .iter()
+            .filter(|(_, why)| *why == OmitReason::Uncovered);
+        assert_eq!(away.map(|(index, _)| *index).collect::<Vec<_>>(), uncovered);
+    }
+
+    #[test]
+    fn a_compaction_stands_where_what_it_covers_stood() {
+        check(&[], &[0, 1, 2, 3, 4, 6, 7, 9], &[5, 8]);
+        check(&[(5, 1, 3)], &[0, 5, 4, 6, 7, 9], &[8]);
+        check(&[(5, 0, 4), (8, 6, 7)], &[5, 8, 9], &[]);
+        // The wider one counts, and the narrower one is not shown.
+        check(&[(5, 0, 3), (8, 0, 7)], &[8, 9], &[]);
+        check(&[(5, 1, 2), (8, 0, 3)], &[8, 4, 6, 7, 9], &[5]);
+    }
+
+    #[test]
+    fn covers_that_fit_no_path_are_ignored() {
+        check(
+            &[(5, 3, 1), (5, 4, 6), (12, 0, 1), (5, 0, 10)],
+            &[0, 1, 2, 3, 4, 6, 7, 9],
+            &[5, 8],
+        );
+        // The second overlaps the first.
+        check(&[(5, 0, 2), (8, 2, 4)], &[5, 3, 4, 6, 7, 9], &[8]);
+    }
+}

@@ -1,0 +1,128 @@
+//! How much of the history is shown, and how. Everything here is about the view: the items stay as
+//! they are.
+//!
+//! What is taken away is taken in steps: once a trigger fires, down to a low-water mark, and then not
+//! again until the trigger fires anew. Between two steps the history only grows at its end, so a
+//! provider's cache of it holds.
+//!
+//! Not here: who decides when to summarise; compile only advises it.
+
+use std::collections::BTreeSet;
+
+/// How the history is shown.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct HistoryPolicy {
+    /// How much of it at most. Default: all.
+    pub window: Window,
+    /// Which old content is shown as a placeholder, and when. Default: outputs, once the history no
+    /// longer fits. `None`: nothing ever is.
+    pub clear: Clear,
+    /// How far the history is cut when it does not fit, or no longer is within its window.
+    pub trim: TrimPolicy,
+}
+
+impl HistoryPolicy {
+    /// For a single call: the window is filled, as there are no next calls to leave room for.
+    #[must_use]
+    pub fn for_one_call() -> Self {
+        Self {
+            clear: Clear::By(ClearPolicy {
+                low_water: 100,
+                ..ClearPolicy::default()
+            }),
+            trim: TrimPolicy { low_water: 100 },
+            ..Self::default()
+        }
+    }
+}
+
+/// How much of the history is sent at most, newest first. What is required (the first user message,
+/// the one being answered, the last round, pinned items) is sent in any case.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Window {
+    /// All that fits.
+    #[default]
+    Whole,
+    /// So many turns: a turn is a user message and what follows up to the next one.
+    Turns(u32),
+    /// So many tokens, framing included.
+    Tokens(u64),
+}
+
+/// When and how far the history is trimmed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TrimPolicy {
+    /// Once the history does not fit, it is trimmed to this per cent of its space, so that the next
+    /// calls extend it instead of trimming again. Default 70; 100 fills the window, for a single call.
+    pub low_water: u8,
+}
+
+impl Default for TrimPolicy {
+    fn default() -> Self {
+        Self { low_water: 70 }
+    }
+}
+
+/// Whether old content is cleared.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Clear {
+    /// Never.
+    Never,
+    /// By rule.
+    By(ClearPolicy),
+}
+
+impl Default for Clear {
+    fn default() -> Self {
+        Self::By(ClearPolicy::default())
+    }
+}
+
+impl Clear {
+    /// The rule, if there is one.
+    #[must_use]
+    pub const fn policy(&self) -> Option<&ClearPolicy> {
+        match self {
+            Self::Never => None,
+            Self::By(policy) => Some(policy),
+        }
+    }
+}
+
+/// What is cleared, and when.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ClearPolicy {
+    /// Clearing begins when the history takes more than this per cent of its space. Default 100: only
+    /// when something has to go.
+    pub trigger: u8,
+    /// Then outputs are cleared, oldest first, until it takes at most this per cent. Default 70.
+    pub low_water: u8,
+    /// So many of the newest outputs stay, those of the last round in any case. Default 3.
+    pub keep_recent: usize,
+    /// Outputs of fewer bytes stay: a placeholder would save little. Default 200.
+    pub min_bytes: usize,
+    /// Outputs of these functions stay.
+    pub keep_tools: BTreeSet<String>,
+    /// Whether outputs that are errors stay. Default: they do, as they keep a model from trying again.
+    pub keep_errors: bool,
+    /// Whether an output is cleared when the same call was made again later. Default: it is.
+    pub repeated: bool,
+    /// Thoughts of so many of the newest turns stay; `None`: all do. Default 1.
+    pub keep_reasoning: Option<u32>,
+}
+
+impl Default for ClearPolicy {
+    fn default() -> Self {
+        Self {
+            trigger: 100,
+            low_water: 70,
+            keep_recent: 3,
+            min_bytes: 200,
+            keep_tools: BTreeSet::new(),
+            keep_errors: true,
+            repeated: true,
+            keep_reasoning: Some(1),
+        }
+    }
+}

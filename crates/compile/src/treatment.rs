@@ -1,0 +1,87 @@
+//! How the items of a path are shown, decided before anything is lowered: what compactions stand for,
+//! what is cleared. A function of plan, policy and path; equal treatments of one path give equal views.
+//!
+//! Not here: where the history is cut, which depends on what the rest of the request leaves.
+
+use contexture_ir::ContentHash;
+
+use crate::entry::Entry;
+use crate::passes::clear::clear;
+use crate::passes::cover::{Covering, cover};
+use crate::passes::select::select;
+use crate::plan::ClearFrontier;
+use crate::policy::ClearPolicy;
+use crate::report::OmitReason;
+use crate::request::{CompileInput, PathItem};
+
+/// How a path is shown.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Treatment {
+    covering: Covering,
+    clear: Option<ClearPolicy>,
+    pub(crate) frontier: ClearFrontier,
+}
+
+/// Entries and what was left out of them, with its reason.
+pub(crate) type Treated = (Vec<Entry>, Vec<(usize, OmitReason)>);
+
+impl Treatment {
+    /// The plan's, if it is for this target and this path.
+    pub(crate) fn latched(input: &CompileInput<'_>, target: &str) -> Self {
+        let plan = input.plan;
+        let same_target = plan
+            .prefix
+            .as_ref()
+            .is_some_and(|prefix| prefix.target == target);
+        let clear = input.request.history.clear.policy();
+        let frontier = plan
+            .clear
+            .filter(|frontier| same_target && clear.is_some() && frontier.fits(input.path));
+        Self {
+            covering: Covering::of(input.covers, input.path.len()),
+            clear: clear.cloned(),
+            frontier: frontier.unwrap_or(ClearFrontier::NONE),
+        }
+    }
+
+    /// The entries of a path from its item `first` on: of a whole path, or of what is behind all that
+    /// the treatment changes.
+    pub(crate) fn apply(&self, path: &[PathItem], first: usize) -> Treated {
+        let (entries, mut hidden) = select(path, first);
+        let (mut entries, covered) = cover(entries, &self.covering);
+        hidden.extend(covered);
+        if let Some(policy) = &self.clear
+            && self.frontier != ClearFrontier::NONE
+        {
+            let (kept, cleared) = clear(entries, &self.frontier, policy);
+            hidden.extend(cleared);
+            entries = kept;
+        }
+        (entries, hidden)
+    }
+
+    /// Whether items at or behind an index are shown as they would be without it.
+    pub(crate) fn ends_before(&self, index: usize) -> bool {
+        self.covering.ends_before(index) && self.frontier.settled <= index
+    }
+
+    /// The covers in effect.
+    pub(crate) const fn covering(&self) -> &Covering {
+        &self.covering
+    }
+
+    /// The frontier as the plan keeps it.
+    pub(crate) fn latched_frontier(&self) -> Option<ClearFrontier> {
+        (self.frontier != ClearFrontier::NONE).then_some(self.frontier)
+    }
+
+    /// The identity of the covers in effect.
+    pub(crate) fn covers_hash(&self) -> Option<ContentHash> {
+        let covers = self.covering.covers();
+        let words = covers
+            .iter()
+            .flat_map(|cover| [cover.compaction, cover.first, cover.last]);
+        let bytes: Vec<u8> = words.flat_map(|word| (word as u64).to_le_bytes()).collect();
+        (!bytes.is_empty()).then(|| ContentHash::of(&bytes))
+    }
+}

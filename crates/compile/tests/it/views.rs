@@ -1,0 +1,301 @@
+//! How the history is shown: cleared, covered, pinned, in a window.
+
+use contexture_compile::{
+    Clear, ClearPolicy, CompileInput, CompileRequest, Compiled, Cover, EpochReason, HistoryPolicy,
+    OmitReason, PathItem, Plan, Rewriting, Scratch, Window, compile,
+};
+use contexture_ir::{FunctionCall, Item, Reasoning};
+use contexture_wire::Format;
+
+use crate::law::check_report;
+use crate::material::{Quarter, assistant, output, request, user};
+
+const CLEARED: &str = "[Old tool result content cleared]";
+
+/// `count` rounds of one call with an output of 100 tokens each, of a function of its own each.
+fn calls(count: usize) -> Vec<PathItem> {
+    let mut items = vec![user("the task")];
+    for at in 0..count {
+        let id = format!("c{at}");
+        items.push(FunctionCall::new(&id, format!("tool_{at}"), "{}").into());
+        items.push(output(&id, &format!("{at:<400}")));
+    }
+    PathItem::all(items)
+}
+
+fn run(path: &[PathItem], covers: &[Cover], request: &CompileRequest, plan: &Plan) -> Compiled {
+    let input = CompileInput {
+        path,
+        covers,
+        contributions: &[],
+        plan,
+        request,
+        counter: &Quarter,
+    };
+    let compiled = compile(&input, &mut Scratch::new()).unwrap();
+    check_report(&compiled, path, "a view");
+    compiled
+}
+
+fn clearing(policy: ClearPolicy) -> HistoryPolicy {
+    HistoryPolicy {
+        clear: Clear::By(policy),
+        ..HistoryPolicy::default()
+    }
+}
+
+/// Path indexes of what was rewritten.
+fn rewritten(compiled: &Compiled, how: Rewriting) -> Vec<usize> {
+    let all = compiled.report.rewritten.iter();
+    all.filter(|one| one.how == how)
+        .map(|one| one.index)
+        .collect()
+}
+
+#[test]
+fn old_outputs_are_cleared_when_something_has_to_go() {
+    let path = calls(20);
+    let roomy = run(
+        &path,
+        &[],
+        &request(Format::OpenAiChat, 10_000),
+        &Plan::default(),
+    );
+    assert_eq!(roomy.report.rewritten, []);
+
+    let mut narrow = request(Format::OpenAiChat, 2_000);
+    let compiled = run(&path, &[], &narrow, &Plan::default());
+    let cleared = rewritten(&compiled, Rewriting::Cleared);
+    assert!(cleared.len() > 5 && cleared.len() < 18, "{cleared:?}");
+    // The oldest, without a gap, and no item is gone.
+    assert_eq!(
+        cleared,
+        (0..cleared.len()).map(|at| 2 + 2 * at).collect::<Vec<_>>()
+    );
+    assert_eq!(compiled.report.omitted, []);
+    assert!(compiled.payload.to_json().contains(CLEARED));
+    // Down to the mark, so that there is room for the next calls.
+    assert!(
+        compiled.report.totals.tokens <= 1_450,
+        "{:?}",
+        compiled.report.totals
+    );
+
+    narrow.history.clear = Clear::Never;
+    let never = run(&path, &[], &narrow, &Plan::default());
+    assert_eq!(never.report.rewritten, []);
+    assert!(!never.report.omitted.is_empty());
+}
+
+#[test]
+fn what_is_cleared_stays_cleared_and_nothing_else_is() {
+    let all = calls(60);
+    let request = request(Format::Anthropic, 3_000);
+    let mut plan = Plan::default();
+    let mut epochs = Vec::new();
+    let mut before: Vec<usize> = Vec::new();
+    for length in (3..all.len()).step_by(2) {
+        let compiled = run(&all[..length], &[], &request, &plan);
+        let cleared = rewritten(&compiled, Rewriting::Cleared);
+        if compiled.report.epoch.opened {
+            epochs.push((length, compiled.report.epoch.reason));
+        } else {
+            assert_eq!(cleared, before, "the frontier moved within an epoch");
+        }
+        before = cleared;
+        plan = compiled.plan;
+    }
+    let moved = epochs.len() - 1;
+    assert!((1..=8).contains(&moved), "not a sliding window: {epochs:?}");
+    assert_eq!(epochs[1].1, EpochReason::HistoryCleared, "{epochs:?}");
+}
+
+#[test]
+fn what_the_policy_keeps_is_not_cleared() {
+    let mut path = calls(20);
+    let Item::FunctionCallOutput(failed) = &*path[2].item else {
+        panic!("an output")
+    };
+    let failed = contexture_ir::FunctionCallOutput {
+        is_error: Some(true),
+        ..failed.clone()
+    };
+    path[2] = PathItem::new(Item::from(failed));
+    path[6].pinned = true;
+    let mut request = request(Format::OpenAiChat, 2_000);
+    request.history = clearing(ClearPolicy {
+        keep_tools: ["tool_1".to_owned()].into(),
+        keep_recent: 10,
+        ..ClearPolicy::default()
+    });
+    request.history.trim.low_water = 100;
+    let compiled = run(&path, &[], &request, &Plan::default());
+    let cleared = rewritten(&compiled, Rewriting::Cleared);
+    // Not the error (2), not tool_1's (4), not the pinned one (6), none of the newest ten (22 …).
+    assert_eq!(cleared, [8, 10, 12, 14, 16, 18, 20]);
+}
+
+#[test]
+fn small_outputs_are_left_alone() {
+    let mut items = vec![user("the task")];
+    for at in 0..30 {
+        let id = format!("c{at}");
+        items.push(FunctionCall::new(&id, format!("tool_{at}"), "{}").into());
+        items.push(output(&id, "ok"));
+        items.push(assistant(&"thinking aloud ".repeat(20)));
+    }
+    let path = PathItem::all(items);
+    let compiled = run(
+        &path,
+        &[],
+        &request(Format::OpenAiChat, 1_500),
+        &Plan::default(),
+    );
+    assert_eq!(compiled.report.rewritten, []);
+    assert!(!compiled.report.omitted.is_empty());
+}
+
+#[test]
+fn an_output_goes_when_its_call_was_made_again() {
+    let mut items = vec![user("the task")];
+    for at in 0..8 {
+        let id = format!("c{at}");
+        // The same arguments, written otherwise.
+        let arguments = if at % 2 == 0 {
+            r#"{"a":1,"b":2}"#
+        } else {
+            r#"{ "b": 2, "a": 1 }"#
+        };
+        items.push(FunctionCall::new(&id, "read", arguments).into());
+        items.push(output(&id, &"x".repeat(400)));
+    }
+    items.push(user("go on"));
+    let path = PathItem::all(items);
+    let mut request = request(Format::OpenAiChat, 800);
+    request.history = clearing(ClearPolicy::default());
+    let compiled = run(&path, &[], &request, &Plan::default());
+    assert_eq!(
+        rewritten(&compiled, Rewriting::Repeated),
+        [2, 4, 6, 8, 10, 12, 14]
+    );
+    request.history = clearing(ClearPolicy {
+        repeated: false,
+        ..ClearPolicy::default()
+    });
+    let compiled = run(&path, &[], &request, &Plan::default());
+    assert!(rewritten(&compiled, Rewriting::Repeated).is_empty());
+}
+
+#[test]
+fn old_thoughts_are_left_out() {
+    let thought = || {
+        Item::from(Reasoning {
+            content: Some(vec![contexture_ir::Part::output_text("hm ".repeat(100))]),
+            signature: Some("c2ln".to_owned()),
+            format: Some("anthropic-claude-v1".to_owned()),
+            ..Reasoning::default()
+        })
+    };
+    let mut items = Vec::new();
+    for at in 0..10 {
+        items.extend([
+            user(&format!("question {at}")),
+            thought(),
+            assistant("answer"),
+        ]);
+    }
+    items.push(user("and?"));
+    let path = PathItem::all(items);
+    let request = request(Format::Anthropic, 700);
+    let compiled = run(&path, &[], &request, &Plan::default());
+    let gone: usize = compiled
+        .report
+        .omitted
+        .iter()
+        .filter(|span| span.why == OmitReason::Cleared)
+        .map(|span| span.items)
+        .sum();
+    assert_eq!(gone, 10, "{:?}", compiled.report.omitted);
+}
+
+#[test]
+fn a_pinned_round_is_sent_whole_and_in_its_place() {
+    let mut path = calls(40);
+    path[22].pinned = true;
+    let mut request = request(Format::Anthropic, 1_000);
+    request.history.clear = Clear::Never;
+    let compiled = run(&path, &[], &request, &Plan::default());
+    let json = compiled.payload.to_json();
+    assert!(json.contains("tool_10") && json.contains(&format!("{:<400}", 10)));
+    assert!(!json.contains("tool_11\"") && json.contains("tool_39"));
+}
+
+#[test]
+fn a_window_of_turns_is_cut_in_steps() {
+    let mut request = request(Format::OpenAiChat, 100_000);
+    request.history.window = Window::Turns(10);
+    let items = |count: usize| {
+        let turns = (0..count).flat_map(|at| [user(&format!("q{at}")), assistant("a")]);
+        PathItem::all(turns.collect::<Vec<_>>())
+    };
+    let (mut plan, mut begins) = (Plan::default(), Vec::new());
+    for turns in 1..40 {
+        let mut path = items(turns);
+        path.pop();
+        let compiled = run(&path, &[], &request, &plan);
+        let sent = compiled.payload.to_json().matches("\"user\"").count();
+        // The first question is always sent.
+        assert!(sent <= 11, "{sent} of {turns}");
+        begins.push(compiled.plan.trim.map_or(0, |trim| trim.index));
+        plan = compiled.plan;
+    }
+    begins.dedup();
+    assert!(begins.len() > 5 && begins.len() < 12, "{begins:?}");
+}
+
+/// Law 12: what a compaction stands for is the original again without the cover.
+#[test]
+fn a_cover_is_shown_in_place_and_taken_back() {
+    let compaction = r#"{"type":"compaction","summary":[{"type":"summary_text","text":"ten calls, all fine"}],"covers":{}}"#;
+    let mut path = calls(12);
+    path.push(PathItem::new(Item::parse(compaction).unwrap()));
+    path.push(PathItem::new(user("and now?")));
+    for format in Format::PROVIDERS {
+        let request = request(format, 10_000);
+        let whole = run(&path, &[], &request, &Plan::default());
+        assert!(!whole.payload.to_json().contains("all fine"));
+        let without: Vec<PathItem> = path
+            .iter()
+            .filter(|item| item.item.kind() != "compaction")
+            .cloned()
+            .collect();
+        let original = run(&without, &[], &request, &Plan::default());
+        assert_eq!(whole.payload.to_json(), original.payload.to_json());
+
+        let cover = Cover {
+            compaction: 25,
+            first: 1,
+            last: 20,
+        };
+        let covered = run(&path, &[cover], &request, &whole.plan);
+        assert_eq!(covered.report.epoch.reason, EpochReason::HistoryCompacted);
+        let json = covered.payload.to_json();
+        let (summary, kept) = (
+            json.find("all fine").unwrap(),
+            json.find("tool_10").unwrap(),
+        );
+        assert!(
+            summary < kept && !json.contains("tool_9\""),
+            "{format}: {json}"
+        );
+        let span = &covered.report.omitted[0];
+        assert_eq!(
+            (span.first, span.last, span.why),
+            (1, 20, OmitReason::Covered)
+        );
+
+        let back = run(&path, &[], &request, &covered.plan);
+        assert_eq!(back.payload.to_json(), whole.payload.to_json());
+        assert_eq!(back.report.epoch.reason, EpochReason::HistoryCompacted);
+    }
+}
