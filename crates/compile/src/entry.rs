@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use contexture_ir::{ContentHash, Item, Output};
+use contexture_ir::{ContentHash, FunctionCallOutput, Item, Output};
 
 /// An item on its way into the payload.
 #[derive(Clone, Debug)]
@@ -45,15 +45,20 @@ impl Entry {
         }
     }
 
-    /// The entry with its output replaced.
-    pub(crate) fn with_output(&mut self, text: &str, shown: Shown) {
-        if let Item::FunctionCallOutput(output) = &*self.item {
-            let mut output = output.clone();
-            output.output = Output::Text(text.to_owned());
-            let item = Item::from(output);
-            self.hash = ContentHash::of(item.to_json().as_bytes());
-            self.item = Arc::new(item);
-            self.shown = shown;
+    /// The entry with its output replaced, if it is one.
+    pub(crate) fn with_output(&self, text: &str, shown: Shown) -> Self {
+        let Item::FunctionCallOutput(output) = &*self.item else {
+            return self.clone();
+        };
+        let item = Item::from(FunctionCallOutput {
+            output: Output::Text(text.to_owned()),
+            ..output.clone()
+        });
+        Self {
+            hash: ContentHash::of(item.to_json().as_bytes()),
+            item: Arc::new(item),
+            shown,
+            ..self.clone()
         }
     }
 }

@@ -59,7 +59,7 @@ impl Front {
         press: &Press<'_>,
         memo: &mut Memo,
     ) -> Self {
-        let (entries, hidden) = treatment.apply(path, 0);
+        let (entries, hidden) = treatment.apply(path, 0, |entry| press.item(entry, memo).high);
         let repaired = repair(entries, &rules(press));
         let mut front = Self {
             history: History::default(),
@@ -99,10 +99,13 @@ impl Front {
         let from = self.history.rounds.last()?.entries.start;
         let newest = self.history.entries.get(from..)?;
         let resume = newest.iter().filter_map(|entry| entry.source).min()?;
-        if from == 0 || resume < self.settled || !self.treatment.ends_before(resume) {
+        let settled = resume >= self.settled && self.treatment.ends_before(resume);
+        if from == 0 || !settled || !self.history.begins_before(from) {
             return None;
         }
-        let (entries, hidden) = self.treatment.apply(path.get(resume..)?, resume);
+        let (entries, hidden) = self.treatment.apply(path.get(resume..)?, resume, |entry| {
+            press.item(entry, memo).high
+        });
         let rules = RepairRules {
             user_first: false,
             ..rules(press)

@@ -160,6 +160,21 @@ impl History {
         (first, spoken.next_back().map(|piece| piece.class).or(first))
     }
 
+    /// Whether what stands before an entry decides how the history begins: words that were made up
+    /// because nobody had said anything may not be needed once somebody does.
+    pub(crate) fn begins_before(&self, entry: usize) -> bool {
+        let made_up = self
+            .entries
+            .first()
+            .is_none_or(|first| first.source.is_none());
+        !made_up
+            || self.pieces.iter().any(|piece| {
+                let own = self.entries.get(piece.entries.clone()).unwrap_or_default();
+                let real = own.iter().any(|entry| entry.source.is_some());
+                piece.entries.end <= entry && piece.elements() > 0 && real
+            })
+    }
+
     /// One entry as a piece of its own.
     pub(crate) fn single(&self, entry: usize, press: &Press<'_>, memo: &mut Memo) -> Option<Kept> {
         let own = self.entries.get(entry..=entry)?;

@@ -46,14 +46,19 @@ impl Treatment {
 
     /// The entries of a path from its item `first` on: of a whole path, or of what is behind all that
     /// the treatment changes.
-    pub(crate) fn apply(&self, path: &[PathItem], first: usize) -> Treated {
+    pub(crate) fn apply(
+        &self,
+        path: &[PathItem],
+        first: usize,
+        weigh: impl FnMut(&Entry) -> u64,
+    ) -> Treated {
         let (entries, mut hidden) = select(path, first);
         let (mut entries, covered) = cover(entries, &self.covering);
         hidden.extend(covered);
         if let Some(policy) = &self.clear
             && self.frontier != ClearFrontier::NONE
         {
-            let (kept, cleared) = clear(entries, &self.frontier, policy);
+            let (kept, cleared) = clear(entries, &self.frontier, policy, weigh);
             hidden.extend(cleared);
             entries = kept;
         }

@@ -19,26 +19,35 @@ pub(crate) const CLEARED: &str = "[Old tool result content cleared]";
 /// What stands for an output whose call was made again.
 const REPEATED: &str = "[Old tool result content cleared: the same call was made again later]";
 
-/// Clears what is before the frontier. Entries are in the order of the view.
+/// Clears what is before the frontier, where the placeholder is shorter. Entries are in the order of
+/// the view.
 pub(crate) fn clear(
     entries: Vec<Entry>,
     frontier: &ClearFrontier,
     policy: &ClearPolicy,
+    mut weigh: impl FnMut(&Entry) -> u64,
 ) -> (Vec<Entry>, Vec<(usize, OmitReason)>) {
     let fates = fates(&entries, frontier, policy);
     let mut hidden = Vec::new();
     let mut kept = Vec::with_capacity(entries.len());
-    for (mut entry, fate) in entries.into_iter().zip(fates) {
-        match fate {
-            Fate::Stays => {}
-            Fate::Cleared => entry.with_output(CLEARED, Shown::Cleared),
-            Fate::Repeated => entry.with_output(REPEATED, Shown::Repeated),
+    let mut replaced = |entry: Entry, text: &str, shown: Shown| {
+        let short = entry.with_output(text, shown);
+        if weigh(&short) < weigh(&entry) {
+            short
+        } else {
+            entry
+        }
+    };
+    for (entry, fate) in entries.into_iter().zip(fates) {
+        kept.push(match fate {
+            Fate::Stays => entry,
+            Fate::Cleared => replaced(entry, CLEARED, Shown::Cleared),
+            Fate::Repeated => replaced(entry, REPEATED, Shown::Repeated),
             Fate::Gone(index) => {
                 hidden.push((index, OmitReason::Cleared));
                 continue;
             }
-        }
-        kept.push(entry);
+        });
     }
     (kept, hidden)
 }
