@@ -270,12 +270,13 @@ impl Rows<'_> {
         let treated = ledger.treated_until().clamp(cut.round, last);
         let changed = ledger.rewritten(cut.round..treated);
         let (rule, saved) = summary(&changed, ledger);
-        self.rounds(
-            history,
-            cut.round..treated,
-            apart,
-            (Verdict::Cleared, &rule, saved),
-        );
+        let cleared = changed.iter().any(|one| one.how != Rewriting::Previewed);
+        let verdict = if cleared {
+            Verdict::Cleared
+        } else {
+            Verdict::Shortened
+        };
+        self.rounds(history, cut.round..treated, apart, (verdict, &rule, saved));
         self.rounds(history, treated..last, apart, (Verdict::Kept, "fits", 0));
         let all = history.rounds.len();
         self.rounds(
@@ -371,6 +372,10 @@ fn summary(changed: &[&Rewritten], ledger: &Ledger<'_>) -> (String, u64) {
             "{} of calls made again cleared",
             counted(repeated, "output")
         ));
+    }
+    let previewed = of(Rewriting::Previewed);
+    if previewed > 0 {
+        words.push(format!("{} previewed", counted(previewed, "output")));
     }
     (words.join("; "), changed.iter().map(saved).sum())
 }

@@ -30,6 +30,8 @@ pub(crate) enum Shown {
     Cleared,
     /// Its output as a placeholder, because the call was made again.
     Repeated,
+    /// Its output as a preview.
+    Previewed,
 }
 
 impl Entry {
@@ -54,6 +56,11 @@ impl Entry {
             output: Output::Text(text.to_owned()),
             ..output.clone()
         });
+        self.replaced(item, shown)
+    }
+
+    /// The entry with another item in its place.
+    pub(crate) fn replaced(&self, item: Item, shown: Shown) -> Self {
         Self {
             hash: ContentHash::of(item.to_json().as_bytes()),
             item: Arc::new(item),

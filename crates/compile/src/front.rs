@@ -17,6 +17,7 @@ use crate::memo::Memo;
 use crate::passes::lower::Press;
 use crate::passes::repair::repair;
 use crate::passes::select::select;
+use crate::preview::Link;
 use crate::report::{OmitReason, Repair, Rewriting, Rewritten};
 use crate::request::{Cover, PathItem};
 use crate::treatment::Treatment;
@@ -59,7 +60,7 @@ impl Front {
         press: &Press<'_>,
         memo: &mut Memo,
     ) -> Self {
-        let (entries, hidden) = treatment.apply(path, 0, |entry| press.item(entry, memo).high);
+        let (entries, hidden) = treatment.apply(path, 0, press, memo);
         let repaired = repair(entries, &rules(press));
         let mut front = Self {
             history: History::default(),
@@ -103,9 +104,9 @@ impl Front {
         if from == 0 || !settled || !self.history.begins_before(from) {
             return None;
         }
-        let (entries, hidden) = self.treatment.apply(path.get(resume..)?, resume, |entry| {
-            press.item(entry, memo).high
-        });
+        let (entries, hidden) = self
+            .treatment
+            .apply(path.get(resume..)?, resume, press, memo);
         let rules = RepairRules {
             user_first: false,
             ..rules(press)
@@ -176,6 +177,7 @@ fn rewritten(
         Shown::Whole => return None,
         Shown::Cleared => Rewriting::Cleared,
         Shown::Repeated => Rewriting::Repeated,
+        Shown::Previewed => Rewriting::Previewed,
     };
     let index = entry.source?;
     let before = path.get(index)?;
@@ -183,6 +185,7 @@ fn rewritten(
     Some(Rewritten {
         index,
         how,
+        link: Link::new(before.hash).to_string(),
         tokens_before: press.item(&whole, memo).high,
         tokens_after: press.item(entry, memo).high,
     })

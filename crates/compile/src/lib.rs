@@ -15,6 +15,7 @@
 #![cfg_attr(not(test), deny(clippy::disallowed_methods, clippy::disallowed_types))]
 
 mod account;
+mod answers;
 mod block;
 mod cache;
 mod compiler;

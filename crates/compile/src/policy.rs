@@ -9,6 +9,8 @@
 
 use std::collections::BTreeSet;
 
+use crate::preview::PreviewPolicy;
+
 /// How the history is shown.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct HistoryPolicy {
@@ -17,6 +19,9 @@ pub struct HistoryPolicy {
     /// Which old content is shown as a placeholder, and when. Default: outputs, once the history no
     /// longer fits. `None`: nothing ever is.
     pub clear: Clear,
+    /// Which long outputs are shown as previews, from the first time they are sent. Default: none, as
+    /// a model can read the rest only with a tool for it ([`crate::read_tool`]).
+    pub preview: Option<PreviewPolicy>,
     /// How far the history is cut when it does not fit, or no longer is within its window.
     pub trim: TrimPolicy,
 }

@@ -164,6 +164,8 @@ pub struct Rewritten {
     pub index: usize,
     /// How.
     pub how: Rewriting,
+    /// Where the whole output can be read: `context://vfs/` and the item's content hash.
+    pub link: String,
     /// Its tokens as it is.
     pub tokens_before: u64,
     /// Its tokens as it is shown.
@@ -179,6 +181,8 @@ pub enum Rewriting {
     Cleared,
     /// The output of a call that was made again later, as a placeholder.
     Repeated,
+    /// A long output, as its beginning, its errors, its end and a link.
+    Previewed,
 }
 
 /// Why items are not in the payload.

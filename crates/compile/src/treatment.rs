@@ -1,16 +1,20 @@
 //! How the items of a path are shown, decided before anything is lowered: what compactions stand for,
-//! what is cleared. A function of plan, policy and path; equal treatments of one path give equal views.
+//! what is cleared, what is previewed. A function of plan, policy and path; equal treatments of one path give equal views.
 //!
 //! Not here: where the history is cut, which depends on what the rest of the request leaves.
 
 use contexture_ir::ContentHash;
 
 use crate::entry::Entry;
+use crate::memo::Memo;
 use crate::passes::clear::clear;
 use crate::passes::cover::{Covering, cover};
+use crate::passes::lower::Press;
+use crate::passes::preview::preview;
 use crate::passes::select::select;
 use crate::plan::ClearFrontier;
 use crate::policy::ClearPolicy;
+use crate::preview::{PreviewPolicy, Previewer};
 use crate::report::OmitReason;
 use crate::request::{CompileInput, PathItem};
 
@@ -20,6 +24,7 @@ pub(crate) struct Treatment {
     covering: Covering,
     clear: Option<ClearPolicy>,
     pub(crate) frontier: ClearFrontier,
+    preview: Option<PreviewPolicy>,
 }
 
 /// Entries and what was left out of them, with its reason.
@@ -40,6 +45,7 @@ impl Treatment {
         Self {
             covering: Covering::of(input.covers, input.path.len()),
             clear: clear.cloned(),
+            preview: input.request.history.preview.clone(),
             frontier: frontier.unwrap_or(ClearFrontier::NONE),
         }
     }
@@ -50,7 +56,8 @@ impl Treatment {
         &self,
         path: &[PathItem],
         first: usize,
-        weigh: impl FnMut(&Entry) -> u64,
+        press: &Press<'_>,
+        memo: &mut Memo,
     ) -> Treated {
         let (entries, mut hidden) = select(path, first);
         let (mut entries, covered) = cover(entries, &self.covering);
@@ -58,9 +65,15 @@ impl Treatment {
         if let Some(policy) = &self.clear
             && self.frontier != ClearFrontier::NONE
         {
-            let (kept, cleared) = clear(entries, &self.frontier, policy, weigh);
+            let (kept, cleared) = clear(entries, &self.frontier, policy, |entry| {
+                press.item(entry, memo).high
+            });
             hidden.extend(cleared);
             entries = kept;
+        }
+        if let Some(policy) = &self.preview {
+            let counter = press.scale().counter;
+            preview(&mut entries, &Previewer { policy, counter });
         }
         (entries, hidden)
     }

@@ -7,6 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use contexture_ir::{FunctionCall, FunctionCallOutput, Item, Output, canonical_json};
 
+use crate::answers::calls;
 use crate::entry::{Entry, Shown};
 use crate::history::History;
 use crate::passes::budget::per_cent;
@@ -177,25 +178,6 @@ fn may_go(output: &FunctionCallOutput, name: Option<&str>, policy: &ClearPolicy)
         Output::Parts(_) => usize::MAX,
     };
     !error && !kept && bytes >= policy.min_bytes
-}
-
-/// For each output the call it answers: the newest before it with its id that has no output yet.
-fn calls(entries: &[Entry]) -> BTreeMap<usize, &FunctionCall> {
-    let mut open: BTreeMap<&str, Vec<&FunctionCall>> = BTreeMap::new();
-    let mut answered = BTreeMap::new();
-    for (at, entry) in entries.iter().enumerate() {
-        match &*entry.item {
-            Item::FunctionCall(call) => open.entry(&call.call_id).or_default().push(call),
-            Item::FunctionCallOutput(output) => {
-                let call = open.get_mut(output.call_id.as_str()).and_then(Vec::pop);
-                if let Some(call) = call {
-                    answered.insert(at, call);
-                }
-            }
-            _ => {}
-        }
-    }
-    answered
 }
 
 /// The outputs whose call was made again, with the same arguments, before the index `settled`.

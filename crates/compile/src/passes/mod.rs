@@ -6,6 +6,7 @@ pub(crate) mod clear;
 pub(crate) mod cover;
 pub(crate) mod lower;
 pub(crate) mod place;
+pub(crate) mod preview;
 pub(crate) mod repair;
 pub(crate) mod select;
 pub(crate) mod verify;

@@ -2,7 +2,7 @@
 
 use contexture_compile::{
     Band, Budget, Clear, ClearPolicy, CompileInput, CompileRequest, Content, Contribution, Cover,
-    HistoryPolicy, PathItem, Plan, Refusal, Scratch, Stability, TrimPolicy, Window,
+    HistoryPolicy, PathItem, Plan, PreviewPolicy, Refusal, Scratch, Stability, TrimPolicy, Window,
 };
 use contexture_ir::{Audience, Item};
 use contexture_testdata::Validator;
@@ -124,10 +124,17 @@ fn policy() -> impl Strategy<Value = HistoryPolicy> {
         })
     });
     let clear = prop_oneof![1 => Just(Clear::Never), 1 => Just(Clear::default()), 3 => clear];
-    (window, clear, 0..=100u8).prop_map(|(window, clear, low_water)| HistoryPolicy {
-        window,
-        clear,
-        trim: TrimPolicy { low_water },
+    let preview = proptest::option::of(Just(PreviewPolicy {
+        threshold: contexture_compile::Size::Bytes(600),
+        ..PreviewPolicy::default()
+    }));
+    (window, clear, preview, 0..=100u8).prop_map(|(window, clear, preview, low_water)| {
+        HistoryPolicy {
+            window,
+            clear,
+            preview,
+            trim: TrimPolicy { low_water },
+        }
     })
 }
 

@@ -2,7 +2,7 @@
 
 use contexture_compile::{
     Clear, ClearPolicy, CompileInput, CompileRequest, Compiled, Cover, EpochReason, HistoryPolicy,
-    OmitReason, PathItem, Plan, Rewriting, Scratch, Window, compile,
+    OmitReason, PathItem, Plan, PreviewPolicy, Rewriting, Scratch, Window, compile,
 };
 use contexture_ir::{FunctionCall, Item, Reasoning};
 use contexture_wire::Format;
@@ -297,5 +297,36 @@ fn a_cover_is_shown_in_place_and_taken_back() {
         let back = run(&path, &[], &request, &covered.plan);
         assert_eq!(back.payload.to_json(), whole.payload.to_json());
         assert_eq!(back.report.epoch.reason, EpochReason::HistoryCompacted);
+    }
+}
+
+/// Long outputs are previewed from the first time they are sent, so nothing sent earlier changes.
+#[test]
+fn long_outputs_are_previewed_at_once() {
+    let mut request = request(Format::Anthropic, 100_000);
+    request.history.preview = Some(PreviewPolicy::default());
+    let long = format!(
+        "{}\nerror: it broke\n{}",
+        "fine\n".repeat(3_000),
+        "fine\n".repeat(3_000)
+    );
+    let mut items = vec![user("the task")];
+    let (mut plan, mut before) = (Plan::default(), String::new());
+    for at in 0..4 {
+        let id = format!("c{at}");
+        items.push(FunctionCall::new(&id, "read", "{}").into());
+        items.push(output(&id, &format!("{at}{long}")));
+        let path = PathItem::all(items.clone());
+        let compiled = run(&path, &[], &request, &plan);
+        assert_eq!(rewritten(&compiled, Rewriting::Previewed).len(), at + 1);
+        assert_eq!(compiled.report.epoch.opened, at == 0);
+        let json = compiled.payload.to_json();
+        let link = &compiled.report.rewritten[at].link;
+        assert!(json.contains(link.as_str()) && json.contains("error: it broke"));
+        assert!(json.len() < 6_000 * (at + 1));
+        let start = json.rfind("]}],").unwrap();
+        assert!(json.starts_with(&before), "{before}\n{json}");
+        before = json[..start].to_owned();
+        plan = compiled.plan;
     }
 }
