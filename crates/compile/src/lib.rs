@@ -18,6 +18,7 @@ mod account;
 mod answers;
 mod block;
 mod cache;
+pub mod compaction;
 mod compiler;
 mod contribution;
 mod count;

@@ -73,6 +73,9 @@ pub use contexture_sessions as sessions;
 /// The compiler: `contexture-compile`.
 pub use contexture_compile as compile;
 
+/// Models that answer payloads: `contexture-llm`.
+pub use contexture_llm as llm;
+
 /// The store's contract and the in-memory store: `contexture-store`.
 pub use contexture_store as store;
 

@@ -16,6 +16,7 @@ mod material;
 mod previews;
 mod readings;
 mod real_sessions;
+mod retention;
 mod table;
 mod usage;
 mod views;

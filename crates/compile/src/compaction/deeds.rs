@@ -1,0 +1,401 @@
+//! What a tool call does: which files it touches, which command it runs, which list of tasks it sets.
+//!
+//! Tools are told by their names and the names of their arguments: shells, the editors of Claude Code, Codex
+//! and SWE-agent, `str_replace_editor`, `apply_patch`, lists of tasks. Any other tool's arguments that are
+//! named like paths are paths, and the tool's name says whether it changes them.
+
+use contexture_ir::{Fields, FunctionCall};
+use serde_json::value::RawValue;
+
+use super::shell::{self, Touch};
+use super::words::is_path;
+
+/// What one call does.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct Deeds {
+    pub(super) files: Vec<(Touch, String)>,
+    pub(super) command: Option<String>,
+    /// The tasks as this call sets them: text, and whether it is done. `None`: it sets none.
+    pub(super) tasks: Option<Vec<(String, bool)>>,
+    /// Whether it changes the file that was opened last.
+    pub(super) edits_open_file: bool,
+    /// Whether it opens the first of its files.
+    pub(super) opens: bool,
+}
+
+/// Arguments that are paths.
+const PATHS: &[&str] = &[
+    "absolute_path",
+    "abs_path",
+    "directory",
+    "dir",
+    "dir_path",
+    "file",
+    "file_name",
+    "file_path",
+    "filename",
+    "filepath",
+    "filePath",
+    "files",
+    "folder",
+    "notebook_path",
+    "old_path",
+    "new_path",
+    "path",
+    "paths",
+    "relative_workspace_path",
+    "target_file",
+];
+/// Arguments that are paths if they look like it.
+const ENDS: &[&str] = &["destination", "from", "source", "target", "to"];
+/// Arguments that are commands.
+const COMMANDS: &[&str] = &["command", "cmd", "script", "command_line"];
+/// Words of tools' names that change files.
+const CHANGING: &[&str] = &[
+    "append",
+    "apply",
+    "create",
+    "edit",
+    "insert",
+    "modify",
+    "move",
+    "multiedit",
+    "notebookedit",
+    "overwrite",
+    "patch",
+    "rename",
+    "replace",
+    "save",
+    "touch",
+    "undo",
+    "update",
+    "upload",
+    "write",
+];
+const REMOVING: &[&str] = &["delete", "remove", "rm", "unlink"];
+/// Words of tools' names that run commands.
+const SHELLS: &[&str] = &[
+    "bash",
+    "shell",
+    "exec",
+    "terminal",
+    "cmd",
+    "powershell",
+    "command",
+    "sh",
+    "zsh",
+];
+/// Arguments that hold the text of a patch.
+const PATCHES: &[&str] = &["input", "patch", "diff", "patch_text"];
+
+impl Deeds {
+    /// What a call does.
+    pub(super) fn of(call: &FunctionCall) -> Self {
+        let mut deeds = Self::default();
+        let words = words_of(&call.name);
+        let is = |list: &[&str]| words.iter().any(|word| list.contains(&word.as_str()));
+        let Ok(arguments) = Fields::parse(call.arguments.trim()) else {
+            // Free-form tools are given text.
+            deeds.patch(&call.arguments);
+            if is(SHELLS) && deeds.files.is_empty() {
+                deeds.run(call.arguments.trim());
+            }
+            return deeds;
+        };
+        if is(SHELLS) || words.iter().any(|word| word == "run") {
+            let command = arguments.get(COMMANDS).and_then(command_of);
+            if let Some(command) = command {
+                deeds.run(&command);
+                return deeds;
+            }
+        }
+        deeds.tasks = tasks(&arguments);
+        // str_replace_editor says in an argument what it does.
+        let verb = arguments
+            .get(&["command", "action", "operation"])
+            .and_then(text_of);
+        let verb_words = verb.map(|verb| words_of(&verb)).unwrap_or_default();
+        let does = |list: &[&str]| verb_words.iter().any(|word| list.contains(&word.as_str()));
+        let views = does(&["view", "read", "open", "list", "search"]);
+        let touch = if does(REMOVING) || is(REMOVING) {
+            Touch::Removes
+        } else if !views && (does(CHANGING) || does(&["str"]) || is(CHANGING)) {
+            Touch::Writes
+        } else {
+            Touch::Reads
+        };
+        for (name, value) in arguments.iter() {
+            let path = PATHS.contains(&name)
+                || ENDS.contains(&name) && text_of(value).is_some_and(|text| is_path(&text));
+            if path {
+                deeds
+                    .files
+                    .extend(texts_of(value).into_iter().map(|path| (touch, path)));
+            } else if PATCHES.contains(&name)
+                && let Some(text) = text_of(value)
+            {
+                deeds.patch(&text);
+            }
+        }
+        deeds.files.retain(|(_, path)| plausible(path));
+        deeds.edits_open_file = touch == Touch::Writes && deeds.files.is_empty();
+        deeds.opens = is(&["open", "create", "view", "goto", "read"]);
+        deeds
+    }
+
+    fn run(&mut self, command: &str) {
+        self.patch(command);
+        self.files.extend(shell::files(command));
+        self.files.retain(|(_, path)| plausible(path));
+        self.command = Some(command.to_owned());
+    }
+
+    /// The files of a patch, be it Codex's or a unified diff.
+    fn patch(&mut self, text: &str) {
+        const MARKS: [(&str, Touch); 5] = [
+            ("*** Update File: ", Touch::Writes),
+            ("*** Add File: ", Touch::Writes),
+            ("*** Move to: ", Touch::Writes),
+            ("*** Delete File: ", Touch::Removes),
+            ("+++ b/", Touch::Writes),
+        ];
+        for line in text.lines() {
+            let found = MARKS
+                .iter()
+                .find_map(|(mark, touch)| Some((*touch, line.strip_prefix(mark)?)));
+            if let Some((touch, path)) = found {
+                self.files.push((touch, path.trim().to_owned()));
+            }
+        }
+    }
+}
+
+/// The tasks of a list that a tool sets: `todos`, `plan` or `tasks`, of objects with a text and a status.
+fn tasks(arguments: &Fields<'_>) -> Option<Vec<(String, bool)>> {
+    let list = arguments.get(&["todos", "plan", "tasks"])?;
+    let list: Vec<&RawValue> = serde_json::from_str(list.get()).ok()?;
+    let read = |task: &&RawValue| {
+        let fields = Fields::parse(task.get()).ok()?;
+        let text = fields
+            .get(&["content", "step", "title", "task", "description"])
+            .and_then(text_of)?;
+        let status = fields.get(&["status", "state"]).and_then(text_of);
+        let done = status.is_some_and(|status| {
+            matches!(
+                status.as_str(),
+                "completed" | "done" | "cancelled" | "canceled"
+            )
+        });
+        Some((text, done))
+    };
+    Some(list.iter().filter_map(read).collect())
+}
+
+/// A command's text: a string, or words of which a shell's `-c` runs the last.
+fn command_of(value: &RawValue) -> Option<String> {
+    if let Some(text) = text_of(value) {
+        return Some(text);
+    }
+    let words: Vec<String> = serde_json::from_str(value.get()).ok()?;
+    match words.as_slice() {
+        [shell, flag, script]
+            if flag.starts_with('-') && flag.ends_with('c') && shell.ends_with("sh") =>
+        {
+            Some(script.clone())
+        }
+        words => Some(words.join(" ")),
+    }
+}
+
+fn text_of(value: &RawValue) -> Option<String> {
+    serde_json::from_str(value.get()).ok()
+}
+
+fn texts_of(value: &RawValue) -> Vec<String> {
+    match text_of(value) {
+        Some(text) => vec![text],
+        None => serde_json::from_str(value.get()).unwrap_or_default(),
+    }
+}
+
+/// Whether a text can be a path: one line, no address, not too long.
+fn plausible(path: &str) -> bool {
+    !path.is_empty()
+        && path.len() <= 1_024
+        && !path.contains("://")
+        && !path.chars().any(char::is_control)
+}
+
+/// The words of a name, `camelCase`, `snake_case` or with dots, in lower case.
+fn words_of(name: &str) -> Vec<String> {
+    let mut words = vec![String::new()];
+    let mut before = ' ';
+    for c in name.chars() {
+        let starts = c.is_uppercase() && before.is_lowercase();
+        if !c.is_alphanumeric() || starts {
+            words.push(String::new());
+        }
+        if c.is_alphanumeric()
+            && let Some(word) = words.last_mut()
+        {
+            word.extend(c.to_lowercase());
+        }
+        before = c;
+    }
+    words.retain(|word| !word.is_empty());
+    words
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(name: &str, arguments: &str, files: &[(Touch, &str)], command: Option<&str>) {
+        let deeds = Deeds::of(&FunctionCall::new("c", name, arguments));
+        let found: Vec<(Touch, &str)> = deeds
+            .files
+            .iter()
+            .map(|(touch, path)| (*touch, path.as_str()))
+            .collect();
+        assert_eq!(found, files, "{name} {arguments}");
+        assert_eq!(deeds.command.as_deref(), command, "{name} {arguments}");
+    }
+
+    #[test]
+    fn the_tools_of_known_agents_are_understood() {
+        use Touch::{Reads, Removes, Writes};
+        check(
+            "Read",
+            r#"{"file_path":"/a/b.rs","limit":5}"#,
+            &[(Reads, "/a/b.rs")],
+            None,
+        );
+        check(
+            "Edit",
+            r#"{"file_path":"b.rs","old_string":"x","new_string":"y"}"#,
+            &[(Writes, "b.rs")],
+            None,
+        );
+        check(
+            "MultiEdit",
+            r#"{"file_path":"b","edits":[]}"#,
+            &[(Writes, "b")],
+            None,
+        );
+        check(
+            "NotebookEdit",
+            r#"{"notebook_path":"n.ipynb"}"#,
+            &[(Writes, "n.ipynb")],
+            None,
+        );
+        check(
+            "Grep",
+            r#"{"pattern":"a/b.c","path":"src"}"#,
+            &[(Reads, "src")],
+            None,
+        );
+        check(
+            "Bash",
+            r#"{"command":"cat x.py","description":"d"}"#,
+            &[(Reads, "x.py")],
+            Some("cat x.py"),
+        );
+        check(
+            "shell",
+            r#"{"command":["bash","-lc","rm x.py"]}"#,
+            &[(Removes, "x.py")],
+            Some("rm x.py"),
+        );
+        check("exec_command", r#"{"cmd":"ls"}"#, &[], Some("ls"));
+        check(
+            "str_replace_editor",
+            r#"{"command":"view","path":"/r/a.py"}"#,
+            &[(Reads, "/r/a.py")],
+            None,
+        );
+        check(
+            "str_replace_editor",
+            r#"{"command":"str_replace","path":"/r/a.py"}"#,
+            &[(Writes, "/r/a.py")],
+            None,
+        );
+        check(
+            "str_replace_based_edit_tool",
+            r#"{"command":"create","path":"a"}"#,
+            &[(Writes, "a")],
+            None,
+        );
+        check(
+            "open",
+            r#"{"path":"setup.py"}"#,
+            &[(Reads, "setup.py")],
+            None,
+        );
+        check(
+            "create",
+            r#"{"filename":"r.py"}"#,
+            &[(Writes, "r.py")],
+            None,
+        );
+        check(
+            "mcp__fs__delete_file",
+            r#"{"path":"old.txt"}"#,
+            &[(Removes, "old.txt")],
+            None,
+        );
+        check(
+            "get_order",
+            r#"{"order_id":"W1","destination":"SEA"}"#,
+            &[],
+            None,
+        );
+        check(
+            "move_file",
+            r#"{"source":"a.rs","destination":"b/c.rs"}"#,
+            &[(Writes, "a.rs"), (Writes, "b/c.rs")],
+            None,
+        );
+        let patch =
+            "*** Begin Patch\n*** Update File: a.rs\n@@\n*** Delete File: b.rs\n*** End Patch";
+        check(
+            "apply_patch",
+            patch,
+            &[(Writes, "a.rs"), (Removes, "b.rs")],
+            None,
+        );
+        let quoted = contexture_ir::quote(patch);
+        check(
+            "apply_patch",
+            &format!(r#"{{"input":{quoted}}}"#),
+            &[(Writes, "a.rs"), (Removes, "b.rs")],
+            None,
+        );
+    }
+
+    #[test]
+    fn a_list_of_tasks_is_read() {
+        let call = FunctionCall::new(
+            "c",
+            "TodoWrite",
+            r#"{"todos":[{"content":"a","status":"completed"},{"content":"b","status":"pending"}]}"#,
+        );
+        let tasks = Deeds::of(&call).tasks.unwrap();
+        assert_eq!(tasks, [("a".to_owned(), true), ("b".to_owned(), false)]);
+    }
+
+    #[test]
+    fn broken_arguments_are_survived() {
+        for arguments in [
+            "",
+            "{",
+            "[]",
+            "null",
+            r#"{"path":5,"files":[1],"todos":{}}"#,
+            r#"{"command":{}}"#,
+        ] {
+            for name in ["Bash", "Edit", "", "é_É", "TodoWrite"] {
+                Deeds::of(&FunctionCall::new("c", name, arguments));
+            }
+        }
+    }
+}

@@ -1,0 +1,117 @@
+//! A model that answers as a provider once did.
+
+use std::collections::BTreeMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use async_trait::async_trait;
+use contexture_ir::{ContentHash, canonical_json};
+
+use crate::error::ModelError;
+use crate::model::{Model, ModelRequest, ModelResponse};
+
+/// A recorded request and its answer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Exchange {
+    /// The request's body.
+    pub request: String,
+    /// The answer's body.
+    pub response: String,
+}
+
+/// How a request finds its recorded answer.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Matching {
+    /// The request says what the recorded one said, white space and the order of keys apart. What was
+    /// recorded more than once is answered in that order, the last of them ever after.
+    #[default]
+    Payload,
+    /// The first call gets the first answer, whatever it asks.
+    Order,
+}
+
+/// A model that replays recorded exchanges.
+#[derive(Debug)]
+pub struct ReplayModel {
+    exchanges: Vec<Exchange>,
+    matching: Matching,
+    /// By the hash of a request: the exchanges that answer it.
+    index: BTreeMap<ContentHash, Vec<usize>>,
+    state: Mutex<State>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    calls: usize,
+    /// How often each request was asked.
+    asked: BTreeMap<ContentHash, usize>,
+}
+
+impl ReplayModel {
+    /// A model that replays these.
+    #[must_use]
+    pub fn new(exchanges: impl IntoIterator<Item = Exchange>, matching: Matching) -> Self {
+        let exchanges: Vec<Exchange> = exchanges.into_iter().collect();
+        let mut index: BTreeMap<ContentHash, Vec<usize>> = BTreeMap::new();
+        for (at, exchange) in exchanges.iter().enumerate() {
+            index
+                .entry(meaning(&exchange.request))
+                .or_default()
+                .push(at);
+        }
+        Self {
+            exchanges,
+            matching,
+            index,
+            state: Mutex::default(),
+        }
+    }
+
+    fn find(&self, request: &ModelRequest) -> Result<usize, (usize, String)> {
+        let mut state = self.state();
+        state.calls += 1;
+        let call = state.calls;
+        match self.matching {
+            Matching::Order if call <= self.exchanges.len() => Ok(call - 1),
+            Matching::Order => Err((
+                call,
+                format!("{} exchanges were recorded", self.exchanges.len()),
+            )),
+            Matching::Payload => {
+                let hash = meaning(&request.payload);
+                let times = state.asked.entry(hash).or_default();
+                *times += 1;
+                let known = self.index.get(&hash).map(Vec::as_slice).unwrap_or_default();
+                let found = known.get(*times - 1).or(known.last()).copied();
+                found.ok_or_else(|| (call, format!("no recorded request is {hash}")))
+            }
+        }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        // Counters: a panic leaves none half written.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[async_trait]
+impl Model for ReplayModel {
+    async fn answer(&self, request: ModelRequest) -> Result<ModelResponse, ModelError> {
+        let no_answer = |(call, why)| ModelError::NoAnswer {
+            model: request.model.clone(),
+            call,
+            why,
+        };
+        let found = self.find(&request).map_err(no_answer)?;
+        let body = self
+            .exchanges
+            .get(found)
+            .map(|exchange| exchange.response.clone());
+        Ok(ModelResponse::new(body.unwrap_or_default()))
+    }
+}
+
+/// The hash of what a request says: of its canonical JSON, or of its bytes where it is no JSON.
+fn meaning(request: &str) -> ContentHash {
+    let canonical = canonical_json(request);
+    ContentHash::of(canonical.as_deref().unwrap_or(request).as_bytes())
+}
