@@ -1,32 +1,47 @@
 //! How the bytes of items, state values and blobs stand in the file: as they are, or compressed.
 //!
-//! Short bytes stay as they are, which is what reading them fast needs; long ones are compressed
-//! with zstd where that saves a tenth at least. Hashes and limits are those of the plain bytes. A
-//! stored size is never believed beyond [`MAX_PLAIN`], so that no row can ask for more memory.
+//! The shortest bytes stay as they are; others are compressed with zstd where that saves a tenth at
+//! least. Each is a frame of its own, so it is read, redacted and deleted alone. What short items
+//! have in common (the shapes of their JSON, the calls of tools, common words) is in a dictionary
+//! that is part of the program. Hashes and limits are those of the plain bytes. A stored size is
+//! never believed beyond [`MAX_PLAIN`], so that no row can ask for more memory.
 //!
-//! Not here: dictionaries (measured, and not worth their keeping: `docs/design/0006-space.md`), and
-//! checks, which the rows have.
+//! Not here: how the dictionary was made (`dictionary/README.md`), and checks, which the rows have.
 
 use std::borrow::Cow;
 use std::cell::RefCell;
+use std::sync::LazyLock;
 
 use zstd::bulk::{Compressor, Decompressor};
+use zstd::dict::{DecoderDictionary, EncoderDictionary};
 use zstd::zstd_safe::get_frame_content_size;
 
 /// The bytes as they are.
 pub(crate) const PLAIN: u8 = 0;
 /// One zstd frame that says how long its content is.
 const ZSTD: u8 = 1;
+/// The same, made with [`DICTIONARY`].
+const ZSTD_2: u8 = 2;
+
+/// The dictionary of [`ZSTD_2`]. Its bytes never change: what was packed with them cannot be
+/// unpacked with others. A better one is another codec.
+const DICTIONARY: &[u8] = include_bytes!("../dictionary/2.zdict");
 
 /// Bytes from which on compression is tried.
-const MIN_PLAIN: usize = 512;
+const MIN_PLAIN: usize = 128;
 /// Bytes up to which it is tried, and beyond which no frame is unpacked.
 const MAX_PLAIN: usize = 64 << 20;
 const LEVEL: i32 = 3;
 
+static ENCODER: LazyLock<EncoderDictionary<'static>> =
+    LazyLock::new(|| EncoderDictionary::copy(DICTIONARY, LEVEL));
+static DECODER: LazyLock<DecoderDictionary<'static>> =
+    LazyLock::new(|| DecoderDictionary::copy(DICTIONARY));
+
 thread_local! {
     // Making these costs more than a small item does; there is one writer thread and few readers.
     static COMPRESSOR: RefCell<Option<Compressor<'static>>> = const { RefCell::new(None) };
+    static PLAIN_DECOMPRESSOR: RefCell<Option<Decompressor<'static>>> = const { RefCell::new(None) };
     static DECOMPRESSOR: RefCell<Option<Decompressor<'static>>> = const { RefCell::new(None) };
 }
 
@@ -36,7 +51,7 @@ pub(crate) fn pack(plain: &[u8]) -> (u8, Cow<'_, [u8]>) {
         && let Some(frame) = compress(plain)
         && frame.len() <= plain.len() - plain.len() / 10
     {
-        return (ZSTD, Cow::Owned(frame));
+        return (ZSTD_2, Cow::Owned(frame));
     }
     (PLAIN, Cow::Borrowed(plain))
 }
@@ -44,35 +59,48 @@ pub(crate) fn pack(plain: &[u8]) -> (u8, Cow<'_, [u8]>) {
 /// The bytes that were packed, or why there are none.
 pub(crate) fn unpack(codec: u8, stored: &[u8]) -> Result<Cow<'_, [u8]>, &'static str> {
     match codec {
-        PLAIN => Ok(Cow::Borrowed(stored)),
-        ZSTD => decompress(stored).map(Cow::Owned),
+        PLAIN => return Ok(Cow::Borrowed(stored)),
+        ZSTD => PLAIN_DECOMPRESSOR.with_borrow_mut(|slot| {
+            let make = || Decompressor::new().ok();
+            decompress(slot, make, stored)
+        }),
+        ZSTD_2 => DECOMPRESSOR.with_borrow_mut(|slot| {
+            let make = || Decompressor::with_prepared_dictionary(&DECODER).ok();
+            decompress(slot, make, stored)
+        }),
         _ => Err("its bytes have an unknown codec"),
     }
+    .map(Cow::Owned)
 }
 
 /// `None`: zstd refuses; then the bytes are kept as they are.
 fn compress(plain: &[u8]) -> Option<Vec<u8>> {
     COMPRESSOR.with_borrow_mut(|slot| {
         if slot.is_none() {
-            *slot = Compressor::new(LEVEL).ok();
+            let mut new = Compressor::with_prepared_dictionary(&ENCODER).ok()?;
+            // The codec says it.
+            new.include_dictid(false).ok()?;
+            *slot = Some(new);
         }
         slot.as_mut()?.compress(plain).ok()
     })
 }
 
-fn decompress(frame: &[u8]) -> Result<Vec<u8>, &'static str> {
+fn decompress(
+    slot: &mut Option<Decompressor<'static>>,
+    make: impl Fn() -> Option<Decompressor<'static>>,
+    frame: &[u8],
+) -> Result<Vec<u8>, &'static str> {
     let size = get_frame_content_size(frame).ok().flatten();
     let size = size.and_then(|size| usize::try_from(size).ok());
     let size = size.ok_or("its compressed bytes do not say how many they were")?;
     if size > MAX_PLAIN {
         return Err("its compressed bytes claim to be too many");
     }
-    let plain = DECOMPRESSOR.with_borrow_mut(|slot| {
-        if slot.is_none() {
-            *slot = Decompressor::new().ok();
-        }
-        slot.as_mut()?.decompress(frame, size).ok()
-    });
+    if slot.is_none() {
+        *slot = make();
+    }
+    let plain = slot.as_mut().and_then(|d| d.decompress(frame, size).ok());
     let plain = plain.filter(|plain| plain.len() == size);
     plain.ok_or("its compressed bytes are damaged")
 }
@@ -92,16 +120,31 @@ mod tests {
     fn what_is_packed_is_unpacked() {
         for (plain, wanted) in [
             (Vec::new(), PLAIN),
-            (b"words ".repeat(85), PLAIN),
-            (b"words ".repeat(86), ZSTD),
+            (b"words ".repeat(21), PLAIN),
+            (b"words ".repeat(22), ZSTD_2),
             (noise(5000), PLAIN),
-            (vec![b'a'; 20 << 20], ZSTD),
+            (vec![b'a'; 20 << 20], ZSTD_2),
             (vec![b'a'; MAX_PLAIN + 1], PLAIN),
         ] {
             let (codec, stored) = pack(&plain);
             assert_eq!(codec, wanted, "{} bytes", plain.len());
             assert!(unpack(codec, &stored).unwrap() == plain, "{}", plain.len());
         }
+    }
+
+    /// What a version before this one wrote.
+    #[test]
+    fn a_frame_without_dictionary_is_unpacked() {
+        let plain = b"words ".repeat(100);
+        let frame = zstd::bulk::compress(&plain, LEVEL).unwrap();
+        assert!(unpack(ZSTD, &frame).unwrap() == plain);
+    }
+
+    /// The dictionary is the one that stored frames were made with.
+    #[test]
+    fn the_dictionary_is_what_it_was() {
+        let hash = blake3::hash(DICTIONARY).to_hex();
+        assert_eq!(&hash[..16], "53b151600e26f732");
     }
 
     /// A frame of a few bytes that claims anything else than it holds is refused, and nothing is

@@ -22,6 +22,7 @@ mod connection;
 mod conv;
 mod conversation;
 mod deletion;
+mod entry;
 mod event;
 mod fault;
 mod filter;

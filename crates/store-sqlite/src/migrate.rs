@@ -15,7 +15,7 @@ use crate::fault::{Fault, from_sqlite};
 use crate::filter::fill_attributes;
 
 /// The newest format this version knows.
-pub const FORMAT: u32 = 7;
+pub const FORMAT: u32 = 8;
 
 /// "CTXR".
 const APPLICATION_ID: i32 = 0x4354_5852;
@@ -54,6 +54,10 @@ const MIGRATIONS: [Migration; FORMAT as usize] = [
     },
     Migration {
         sql: include_str!("../migrations/0007_collecting.sql"),
+        fill: |_| Ok(()),
+    },
+    Migration {
+        sql: include_str!("../migrations/0008_space.sql"),
         fill: |_| Ok(()),
     },
 ];

@@ -1,8 +1,8 @@
 //! The index of texts, and searching it.
 //!
-//! A contentless FTS5 table holds the terms of every node under the node's key; what a query means
-//! is decided by `contexture_store::rules`, which judges what the index gives. So the index may
-//! give too much, never too little, and holds no positions.
+//! A contentless FTS5 table holds the terms of every node under the node's number (`entry`); what
+//! a query means is decided by `contexture_store::rules`, which judges what the index gives. So the
+//! index may give too much, never too little, and holds no positions.
 //!
 //! The index is derived. `search_state` says how far it got: nodes up to `indexed_to` are in it.
 //! Whatever removes a node removes its terms (triggers, see the migration). Removed terms stay in
@@ -18,9 +18,10 @@ use contexture_store::{Error, Limits, Node, SearchPage, SearchRequest};
 use rusqlite::{Connection, Row, TransactionBehavior, params};
 
 use crate::conv::Conv;
+use crate::entry;
 use crate::fault::{Fault, corrupt};
 use crate::node_row;
-use crate::path::{Stretch, Tip, key, keys, stretches};
+use crate::path::{Stretch, Tip, key, stretches};
 
 /// `indexed_to` of a whole index.
 const EVERYTHING: i64 = i64::MAX;
@@ -103,13 +104,13 @@ pub(crate) fn knows(conn: &Connection, reach: &Reach, id: i64, node: &Node) -> R
     }
     let found = conn
         .prepare_cached("SELECT 1 FROM search WHERE rowid = ?")?
-        .exists([id])?;
+        .exists([entry::of_key(id)])?;
     Ok(found || rules::index_terms(&rules::said(&node.json)).is_empty())
 }
 
 fn insert(conn: &Connection, id: i64, terms: &str) -> Result<(), Fault> {
     conn.prepare_cached("INSERT INTO search (rowid, terms) VALUES (?, ?)")?
-        .execute(params![id, terms])?;
+        .execute(params![entry::of_key(id), terms])?;
     Ok(())
 }
 
@@ -177,20 +178,39 @@ fn changes(conn: &Connection) -> Result<i64, Fault> {
         .query_row([], |row| row.get(0))?)
 }
 
-/// The keys of a range whose nodes have all terms.
+/// The numbers of a range whose nodes have all terms.
 pub(crate) const IN_RANGE: &str =
     "SELECT rowid FROM search WHERE search MATCH ? AND rowid BETWEEN ? AND ? ORDER BY rowid DESC";
 
-/// The keys of an owner whose nodes have all terms, of one resource or of all.
-pub(crate) const OF_OWNER: &str = "SELECT search.rowid, c.id FROM search JOIN conversations c ON c.no = search.rowid >> 32 \
+/// The numbers of an owner whose nodes have all terms, of one resource or of all. What stands for
+/// the conversation in them: see `entry`.
+pub(crate) const OF_OWNER: &str = "SELECT search.rowid, c.id FROM search JOIN conversations c \
+     ON c.no = iif(search.rowid < 1 << 41, search.rowid >> 10, (search.rowid - (1 << 41)) >> 32) \
      WHERE search MATCH ?1 AND c.owner = ?2 AND (?3 IS NULL OR c.resource = ?3) \
      ORDER BY search.rowid DESC";
+
+/// A conversation to look in.
+pub(crate) struct Place {
+    no: u32,
+    id: ConversationId,
+    next_seq: u32,
+}
+
+impl Place {
+    fn of(conv: &Conv) -> Self {
+        Self {
+            no: conv.no,
+            id: conv.id.clone(),
+            next_seq: conv.next_seq,
+        }
+    }
+}
 
 /// Where to look, found out before anything is read.
 pub(crate) enum Area {
     /// In these conversations, on a path if there is only one.
     Few {
-        conversations: Vec<(u32, ConversationId)>,
+        conversations: Vec<Place>,
         path: Option<Vec<Stretch>>,
     },
     /// In all of the owner, of one resource or of all.
@@ -203,7 +223,7 @@ pub(crate) enum Area {
 impl Area {
     pub(crate) fn conversation(conv: &Conv) -> Self {
         Self::Few {
-            conversations: vec![(conv.no, conv.id.clone())],
+            conversations: vec![Place::of(conv)],
             path: None,
         }
     }
@@ -212,7 +232,7 @@ impl Area {
         let mut path = stretches(conn, conv.no, end.position, 1, end.position.depth)?;
         path.sort_unstable_by_key(|stretch| stretch.seq);
         Ok(Self::Few {
-            conversations: vec![(conv.no, conv.id.clone())],
+            conversations: vec![Place::of(conv)],
             path: Some(path),
         })
     }
@@ -224,14 +244,14 @@ impl Area {
     ) -> Result<Self, Fault> {
         let few = conn
             .prepare_cached(
-                "SELECT no, id FROM conversations WHERE owner = ?1 \
+                "SELECT no, id, next_seq FROM conversations WHERE owner = ?1 \
                  AND (?2 IS NULL OR resource = ?2) LIMIT ?3",
             )?
             .query_map(
                 params![owner.as_str(), resource, FEW_CONVERSATIONS + 1],
-                |row| Ok((row.get(0)?, row.get(1)?)),
+                |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)),
             )?
-            .collect::<Result<Vec<(u32, String)>, _>>()?;
+            .collect::<Result<Vec<(u32, String, u32)>, _>>()?;
         if few.len() > FEW_CONVERSATIONS as usize {
             return Ok(Self::Many {
                 owner: owner.clone(),
@@ -239,9 +259,12 @@ impl Area {
             });
         }
         let few = few.into_iter();
-        let few = few.map(|(no, id)| Ok((no, conversation_id(id)?)));
+        let few = few.map(|(no, id, next_seq)| {
+            let id = conversation_id(id)?;
+            Ok(Place { no, id, next_seq })
+        });
         let mut conversations = few.collect::<Result<Vec<_>, Fault>>()?;
-        conversations.sort_unstable_by_key(|(no, _)| std::cmp::Reverse(*no));
+        conversations.sort_unstable_by_key(|place| std::cmp::Reverse(place.no));
         Ok(Self::Few {
             conversations,
             path: None,
@@ -266,8 +289,8 @@ pub(crate) fn search(
             conversations,
             path,
         } => {
-            for (no, id) in conversations {
-                if one(conn, &mut ranking, &asked, (*no, id), path.as_deref())?.is_break() {
+            for place in conversations {
+                if one(conn, &mut ranking, &asked, place, path.as_deref())?.is_break() {
                     break;
                 }
             }
@@ -277,7 +300,7 @@ pub(crate) fn search(
             let mut rows = statement.query(params![asked, owner.as_str(), resource])?;
             while let Some(row) = rows.next()? {
                 let id = conversation_id(row.get(1)?)?;
-                if offer(conn, &mut ranking, &id, row.get(0)?)?.is_break() {
+                if offer(conn, &mut ranking, &id, entry::key_of(row.get(0)?))?.is_break() {
                     break;
                 }
             }
@@ -291,17 +314,19 @@ fn one(
     conn: &Connection,
     ranking: &mut Ranking,
     asked: &str,
-    (no, id): (u32, &ConversationId),
+    place: &Place,
     path: Option<&[Stretch]>,
 ) -> Result<ControlFlow<()>, Fault> {
-    let (first, last) = keys(no);
     let mut statement = conn.prepare_cached(IN_RANGE)?;
-    let mut rows = statement.query(params![asked, first, last])?;
-    while let Some(row) = rows.next()? {
-        let node = row.get(0)?;
-        if path.is_none_or(|path| on_path(path, node)) && offer(conn, ranking, id, node)?.is_break()
-        {
-            return Ok(ControlFlow::Break(()));
+    for part in entry::of_conversation(place.no, place.next_seq) {
+        let mut rows = statement.query(params![asked, part.start(), part.end()])?;
+        while let Some(row) = rows.next()? {
+            let node = entry::key_of(row.get(0)?);
+            if path.is_none_or(|path| on_path(path, node))
+                && offer(conn, ranking, &place.id, node)?.is_break()
+            {
+                return Ok(ControlFlow::Break(()));
+            }
         }
     }
     Ok(ControlFlow::Continue(()))

@@ -155,7 +155,7 @@ async fn deleting_wins_over_writers() {
         ("SELECT count(*) FROM branches", 1),
         ("SELECT count(*) FROM segments", 1),
         ("SELECT count(*) FROM nodes", 1),
-        ("SELECT count(*) FROM search WHERE rowid >> 32 = 1", 0),
+        ("SELECT count(*) FROM search WHERE rowid >> 10 = 1", 0),
         ("SELECT count(*) FROM events WHERE id >> 32 = 1", 0),
     ] {
         let rows: i64 = conn.query_row(sql, [], |row| row.get(0)).unwrap();

@@ -110,7 +110,7 @@ async fn an_index_of_another_version_is_made_again() {
         .unwrap()
         .execute_batch(
             "INSERT INTO search (search) VALUES ('delete-all');
-             INSERT INTO search (rowid, terms) VALUES (1 << 32 | 1, 'stale');
+             INSERT INTO search (rowid, terms) VALUES (1 << 10 | 1, 'stale');
              UPDATE search_state SET terms_version = 0",
         )
         .unwrap();

@@ -1,0 +1,78 @@
+//! The rows of the index of texts, by number.
+//!
+//! FTS5 stores the distance between the numbers of the nodes that have a term, seven bits a byte.
+//! The keys of nodes lie 2³² apart from one conversation to the next, so a word that many short
+//! conversations have would cost five bytes in each of them. The first [`NEAR`] nodes of a
+//! conversation therefore get numbers that lie [`NEAR`] apart, which costs two. Later nodes keep
+//! their keys, behind all of those.
+//!
+//! The rule stands in the triggers of `0008_space.sql` too.
+
+use std::ops::RangeInclusive;
+
+use crate::path::key;
+
+/// How many nodes of each conversation are numbered closely.
+const NEAR: u32 = 1 << NEAR_BITS;
+const NEAR_BITS: u32 = 10;
+/// The numbers from here on are keys, so much larger: conversations are numbered below 2³¹.
+const FAR: i64 = 1 << (31 + NEAR_BITS);
+
+/// The number of the node at a key.
+pub(crate) fn of_key(key: i64) -> i64 {
+    let seq = key & i64::from(u32::MAX);
+    if seq < i64::from(NEAR) {
+        (key >> 32) << NEAR_BITS | seq
+    } else {
+        key + FAR
+    }
+}
+
+/// The key of the node that has a number.
+pub(crate) fn key_of(entry: i64) -> i64 {
+    if entry < FAR {
+        (entry >> NEAR_BITS) << 32 | entry & i64::from(NEAR - 1)
+    } else {
+        entry - FAR
+    }
+}
+
+/// The numbers that nodes of a conversation can have, whose next node would be `next_seq`: those of
+/// its newest nodes first.
+pub(crate) fn of_conversation(no: u32, next_seq: u32) -> impl Iterator<Item = RangeInclusive<i64>> {
+    let part = move |first, last| of_key(key(no, first))..=of_key(key(no, last));
+    let far = (next_seq > NEAR).then(|| part(NEAR, u32::MAX));
+    far.into_iter().chain([part(0, NEAR - 1)])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_key_has_a_number_of_its_own_within_its_conversation() {
+        let conversations = [0, 1, 2, 3000, (1 << 31) - 1025];
+        let mut all = Vec::new();
+        for no in conversations {
+            for seq in [0, 1, NEAR - 1, NEAR, NEAR + 1, u32::MAX] {
+                let entry = of_key(key(no, seq));
+                assert_eq!(key_of(entry), key(no, seq), "{no} {seq}");
+                for other in conversations {
+                    let found = of_conversation(other, u32::MAX).any(|part| part.contains(&entry));
+                    assert_eq!(found, other == no, "{no} {seq} in {other}");
+                }
+                all.push(entry);
+            }
+        }
+        let count = all.len();
+        all.sort_unstable();
+        all.dedup();
+        assert_eq!(all.len(), count);
+    }
+
+    #[test]
+    fn a_short_conversation_is_one_range() {
+        assert_eq!(of_conversation(7, NEAR).count(), 1);
+        assert_eq!(of_conversation(7, NEAR + 1).count(), 2);
+    }
+}
