@@ -6,10 +6,16 @@
     reason = "a test fails by panicking"
 )]
 
+mod children;
 mod conformance;
 mod faults;
 mod opening;
+mod own_server;
+mod processes;
 mod proxy;
+mod removal;
 mod searching;
 mod server;
 mod statements;
+mod tls;
+mod upkeep;

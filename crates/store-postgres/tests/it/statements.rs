@@ -4,6 +4,8 @@ use std::path::Path;
 
 use proc_macro2::{TokenStream, TokenTree};
 
+use crate::server::Database;
+
 /// Every string literal of a file, its escapes undone as far as they matter here. Those of a
 /// `concat!` are one.
 fn strings(tokens: TokenStream, found: &mut Vec<String>) {
@@ -140,4 +142,33 @@ fn nothing_depends_on_a_session_or_a_trigger() {
             });
         assert!(!sets_session, "{file}: {text}");
     }
+}
+
+/// Rows that belong together stand together, and may be kept on a server of their own.
+#[tokio::test]
+async fn every_key_begins_with_the_conversation_or_the_owner() {
+    let database = Database::migrated().await;
+    let client = database.client().await;
+    let keys = client
+        .query(
+            "SELECT i.relname::text, coalesce(a.attname::text, pg_get_indexdef(x.indexrelid, 1, true)) \
+             FROM pg_index x JOIN pg_class i ON i.oid = x.indexrelid \
+             JOIN pg_class t ON t.oid = x.indrelid JOIN pg_am m ON m.oid = i.relam \
+             LEFT JOIN pg_attribute a ON a.attrelid = t.oid AND a.attnum = x.indkey[0] \
+             WHERE t.relnamespace = 'contexture'::regnamespace AND m.amname = 'btree' \
+             AND t.relname <> 'schema_version'",
+            &[],
+        )
+        .await
+        .unwrap();
+    assert!(keys.len() > 25, "{}", keys.len());
+    for row in &keys {
+        let (index, first): (&str, &str) = (row.get(0), row.get(1));
+        assert!(
+            ["conversation", "owner"].contains(&first),
+            "{index}: {first}"
+        );
+    }
+    drop(client);
+    database.drop().await;
 }

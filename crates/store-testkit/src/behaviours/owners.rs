@@ -30,8 +30,6 @@ async fn calls(method: Method, chat: &Chat) -> Vec<Option<Error>> {
     match method {
         // These name no conversation: see `nobody_learns_of_a_strangers_conversation`.
         Method::CreateConversation | Method::Conversations | Method::Erase => {}
-        // These are about the medium as a whole, and give no text of anybody.
-        Method::VerifyMedium | Method::Compact | Method::BackUp => {}
         Method::Conversation => refused!(store.conversation(owner, id)),
         Method::UpdateConversation => {
             let update = ConversationUpdate {
@@ -117,26 +115,34 @@ async fn calls(method: Method, chat: &Chat) -> Vec<Option<Error>> {
                 errors.push(chat.call(method).await.err());
             }
         }
+        method => errors.extend(calls_of_maintenance(method, chat).await),
+    }
+    errors
+}
+
+/// Calls of one method of [`Maintenance`](contexture_store::Maintenance).
+async fn calls_of_maintenance(method: Method, chat: &Chat) -> Vec<Option<Error>> {
+    let (owner, id) = (&chat.owner, &chat.id);
+    let Some(upkeep) = chat.store.maintenance() else {
+        return Vec::new();
+    };
+    let mut errors = Vec::new();
+    match method {
         Method::VerifyPage => {
-            if let Some(upkeep) = store.maintenance() {
-                for part in 0_u8..=8 {
-                    let after = part
-                        .checked_sub(1)
-                        .map(|part| VerifyCursor { part, after: 0 });
-                    refused!(upkeep.verify_page(owner, id, after));
-                }
+            errors.push(upkeep.verify_page(owner, id, None).await.err());
+            for part in 0..8 {
+                let after = Some(VerifyCursor { part, after: 0 });
+                errors.push(upkeep.verify_page(owner, id, after).await.err());
             }
         }
-        Method::Statistics => {
-            if let Some(upkeep) = store.maintenance() {
-                refused!(upkeep.statistics(owner, id));
-            }
-        }
+        Method::Statistics => errors.push(upkeep.statistics(owner, id).await.err()),
         Method::Collect => {
-            if let Some(upkeep) = store.maintenance() {
-                refused!(upkeep.collect(owner, id, CollectRequest::at(NOW)));
-            }
+            let request = CollectRequest::at(NOW);
+            errors.push(upkeep.collect(owner, id, request).await.err());
         }
+        // These are about the medium as a whole, and tell no text of anybody.
+        Method::VerifyMedium | Method::Compact | Method::BackUp => {}
+        other => panic!("{} is not of maintenance", other.name()),
     }
     errors
 }
