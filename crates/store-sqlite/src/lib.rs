@@ -21,6 +21,7 @@ mod columns;
 mod connection;
 mod conv;
 mod conversation;
+mod deepagents;
 mod deletion;
 mod entry;
 mod event;
@@ -48,6 +49,7 @@ mod upkeep;
 mod verify;
 mod writer;
 
+pub use deepagents::{DeepAgentsFile, is_sqlite};
 pub use migrate::FORMAT;
 pub use options::{SqliteOptions, Synchronous};
 pub use store::SqliteStore;

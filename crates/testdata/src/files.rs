@@ -13,16 +13,22 @@ pub fn folder() -> PathBuf {
 /// A file's text, unpacked if its name ends in `.gz`.
 #[must_use]
 pub fn read(path: &str) -> String {
+    String::from_utf8(bytes(path)).unwrap()
+}
+
+/// A file's bytes, unpacked if its name ends in `.gz`.
+#[must_use]
+pub fn bytes(path: &str) -> Vec<u8> {
     let full = folder().join(path);
-    let bytes = fs::read(&full).unwrap_or_else(|error| panic!("{}: {error}", full.display()));
+    let packed = fs::read(&full).unwrap_or_else(|error| panic!("{}: {error}", full.display()));
     if !path.ends_with(".gz") {
-        return String::from_utf8(bytes).unwrap();
+        return packed;
     }
-    let mut text = String::new();
-    flate2::read::GzDecoder::new(bytes.as_slice())
-        .read_to_string(&mut text)
+    let mut bytes = Vec::new();
+    flate2::read::GzDecoder::new(packed.as_slice())
+        .read_to_end(&mut bytes)
         .unwrap();
-    text
+    bytes
 }
 
 /// The names of a folder's files, sorted.

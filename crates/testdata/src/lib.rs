@@ -14,6 +14,6 @@ mod files;
 mod recordings;
 mod schemas;
 
-pub use files::{folder, list, read, swe_agent, tau_bench};
+pub use files::{bytes, folder, list, read, swe_agent, tau_bench};
 pub use recordings::{Exchange, Recording, ai_sdk, exchanges};
 pub use schemas::{Validator, request_validator, schema};

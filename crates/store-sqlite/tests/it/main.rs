@@ -11,6 +11,7 @@ mod children;
 mod conformance;
 mod crash;
 mod damage;
+mod deepagents;
 mod disk;
 mod files;
 mod full;
