@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use contexture_ir::{Item, NodeId, Raw, Transcript};
-use contexture_sessions::{Session, SessionFormat, SessionHead, SessionNode, write};
+use contexture_sessions::{About, Session, SessionFormat, SessionHead, SessionNode, write};
 use contexture_store::{At, BlobId, ReadRequest};
 
 use crate::conversation::Conversation;
@@ -68,6 +68,7 @@ impl Conversation {
             tree,
             heads,
             metadata,
+            about: About::default(),
             skipped: Vec::new(),
         })
     }

@@ -138,6 +138,13 @@ impl Secrets {
         {
             session.metadata = redacted;
         }
+        for value in session.about.metadata.values_mut() {
+            if let Cow::Owned(redacted) = self.redact(value.get())
+                && let Ok(redacted) = Raw::parse(redacted)
+            {
+                *value = redacted;
+            }
+        }
         session
     }
 }

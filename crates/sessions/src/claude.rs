@@ -19,7 +19,7 @@ use crate::json::{excerpt, text_of, with_member};
 use crate::lines::{Expected, each_line, join, misfit};
 use crate::records::Records;
 use crate::session::{
-    ReadOptions, Session, SessionHead, SessionNode, audience_of, leaves, origin_of, shorten,
+    About, ReadOptions, Session, SessionHead, SessionNode, audience_of, leaves, origin_of, shorten,
     title_of,
 };
 
@@ -56,6 +56,7 @@ pub(crate) fn read(text: &str, options: &ReadOptions<'_>) -> Result<Session, Ses
         heads: heads(&tree, &sources, last),
         tree,
         metadata: records.to_metadata(),
+        about: About::default(),
         skipped,
     })
 }

@@ -19,7 +19,7 @@ use crate::json::{text_of, with_member, without_members};
 use crate::lines::{Expected, each_line, join, misfit};
 use crate::records::Records;
 use crate::session::{
-    ReadOptions, Session, SessionHead, SessionNode, audience_of, leaves, origin_of, shorten,
+    About, ReadOptions, Session, SessionHead, SessionNode, audience_of, leaves, origin_of, shorten,
     title_of,
 };
 
@@ -55,6 +55,7 @@ pub(crate) fn read(text: &str, options: &ReadOptions<'_>) -> Result<Session, Ses
         heads,
         tree,
         metadata: records.to_metadata(),
+        about: About::default(),
         skipped,
     })
 }

@@ -117,6 +117,15 @@ fn object(text: &str, file_name: &str) -> Result<Detected, SessionError> {
     if let Some(detected) = record(&fields) {
         return Ok(detected);
     }
+    if ["chat", "messages", "branches", "checkpoints"]
+        .into_iter()
+        .all(has)
+    {
+        return Ok(found(
+            SessionFormat::DeepAgents,
+            "an object with `chat`, `messages`, `branches` and `checkpoints`",
+        ));
+    }
     if has("contents") || has("candidates") {
         return Ok(wire(
             Format::Gemini,

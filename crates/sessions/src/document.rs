@@ -8,7 +8,7 @@ use contexture_wire::{Dialect, Format, Kind, Lifted, lift, lower};
 
 use crate::error::SessionError;
 use crate::format::SessionFormat;
-use crate::session::{Session, SessionHead, SessionNode, audience_of, origin_of, title_of};
+use crate::session::{About, Session, SessionHead, SessionNode, audience_of, origin_of, title_of};
 
 pub(crate) fn read(format: Format, text: &str) -> Result<Session, SessionError> {
     let Lifted {
@@ -33,6 +33,7 @@ pub(crate) fn read(format: Format, text: &str) -> Result<Session, SessionError> 
         tree,
         heads,
         metadata: metadata(kind, &frame),
+        about: About::default(),
         skipped: Vec::new(),
     })
 }

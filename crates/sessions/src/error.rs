@@ -5,7 +5,7 @@ use std::fmt;
 use contexture_wire::WireError;
 
 const NAMES: &str = "openai-chat, openai-responses, anthropic, gemini, ui, items, swe-agent, tau-bench, \
-     claude-code or codex";
+     claude-code, codex or deepagents";
 
 /// How many records were read, as a sentence.
 struct Read(usize);
@@ -72,6 +72,14 @@ pub enum SessionError {
     /// A document of a wire format is wrong.
     #[error(transparent)]
     Wire(#[from] WireError),
+    /// A log of this kind is only read.
+    #[error(
+        "{format} chats are rows of a database, not a text: write it as ui or another wire format"
+    )]
+    OnlyRead {
+        /// The format.
+        format: &'static str,
+    },
     /// A session of one log cannot be written as another.
     #[error("a {from} session cannot be written as {to}: write it as {from} or as a wire format")]
     CannotWrite {

@@ -21,11 +21,14 @@ pub enum SessionFormat {
     ClaudeCode,
     /// A rollout of Codex: one record a line with a `payload`.
     Codex,
+    /// A chat of a `@deepagents/context` database: the rows of its tables that are about the chat, as
+    /// one object with `chat`, `messages`, `branches` and `checkpoints`.
+    DeepAgents,
 }
 
 impl SessionFormat {
     /// All formats.
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 11] = [
         Self::Wire(Format::OpenAiChat),
         Self::Wire(Format::OpenAiResponses),
         Self::Wire(Format::Anthropic),
@@ -36,6 +39,7 @@ impl SessionFormat {
         Self::TauBench,
         Self::ClaudeCode,
         Self::Codex,
+        Self::DeepAgents,
     ];
 
     /// The name users write.
@@ -47,6 +51,7 @@ impl SessionFormat {
             Self::TauBench => "tau-bench",
             Self::ClaudeCode => "claude-code",
             Self::Codex => "codex",
+            Self::DeepAgents => "deepagents",
         }
     }
 }

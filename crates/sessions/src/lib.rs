@@ -12,6 +12,7 @@
 
 mod claude;
 mod codex;
+mod deepagents;
 mod detect;
 mod document;
 mod error;
@@ -31,5 +32,5 @@ pub use detect::{Detected, detect};
 pub use error::SessionError;
 pub use format::SessionFormat;
 pub use read::read;
-pub use session::{ReadOptions, Session, SessionHead, SessionNode, Skipped};
+pub use session::{About, ReadOptions, Session, SessionHead, SessionName, SessionNode, Skipped};
 pub use write::{write, write_all};

@@ -7,7 +7,7 @@ use crate::error::SessionError;
 use crate::format::SessionFormat;
 use crate::session::{ReadOptions, Session};
 use crate::sift::sift;
-use crate::{claude, codex, document, swe, tau, ui};
+use crate::{claude, codex, deepagents, document, swe, tau, ui};
 
 /// Reads every session of a log.
 ///
@@ -40,6 +40,7 @@ pub fn read(
     match format {
         SessionFormat::TauBench => tau::read(text, options),
         SessionFormat::SweAgent => Ok(vec![swe::read(text, options)?]),
+        SessionFormat::DeepAgents => Ok(vec![deepagents::read(text, options)?]),
         SessionFormat::Wire(format) => Ok(vec![read_document(format, text, options)?]),
         SessionFormat::ClaudeCode | SessionFormat::Codex => Ok(Vec::new()),
     }

@@ -1,6 +1,8 @@
 //! A session: items in a tree, and what is not an item.
 
-use contexture_ir::{Audience, Item, Message, Origin, Raw, Role, Transcript};
+use std::collections::BTreeMap;
+
+use contexture_ir::{Audience, ContentHash, Item, Message, Origin, Raw, Role, Transcript};
 
 use crate::format::SessionFormat;
 
@@ -32,6 +34,8 @@ pub struct Session {
     pub heads: Vec<SessionHead>,
     /// What is not an item, verbatim: needed to write the session again.
     pub metadata: Raw,
+    /// What the log says about the conversation itself; most say nothing.
+    pub about: About,
     /// Records that could not be read, with [`ReadOptions::keep_going`]. Of a file of several
     /// sessions: those before this one, and for the last one those behind it too.
     pub skipped: Vec<Skipped>,
@@ -65,6 +69,37 @@ pub struct SessionHead {
     pub name: String,
     /// Its last node.
     pub node: usize,
+}
+
+/// A conversation's own properties, from a log that keeps conversations as we do.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct About {
+    /// The id its program knows it by.
+    pub conversation: Option<String>,
+    /// Whose it is.
+    pub owner: Option<String>,
+    /// When it was begun, in milliseconds since 1970.
+    pub created_at: Option<i64>,
+    /// What a program noted about it.
+    pub metadata: BTreeMap<String, Raw>,
+    /// All its branches, those that end in the middle of another's path and empty ones too.
+    pub branches: Vec<SessionName>,
+    /// Its checkpoints.
+    pub checkpoints: Vec<SessionName>,
+    /// What the ids of the nodes derive from, one a node, where the log may change what it said: equal
+    /// as long as the node and all before it are. Empty: the index of a node is enough.
+    pub node_keys: Vec<ContentHash>,
+}
+
+/// A name that points to a node.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SessionName {
+    /// The name.
+    pub name: String,
+    /// Its node; `None`: before all nodes.
+    pub node: Option<usize>,
+    /// When it was given, in milliseconds since 1970, if the log says so.
+    pub at: Option<i64>,
 }
 
 /// A record that could not be read.

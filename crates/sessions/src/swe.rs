@@ -14,7 +14,8 @@ use crate::format::SessionFormat;
 use crate::json::{excerpt, text_of, with_member};
 use crate::records::{Kept, Records};
 use crate::session::{
-    ReadOptions, Session, SessionHead, SessionNode, Skipped, audience_of, origin_of, title_of,
+    About, ReadOptions, Session, SessionHead, SessionNode, Skipped, audience_of, origin_of,
+    title_of,
 };
 
 const EXPECTED: &str = "an object with `history`, an array of messages";
@@ -72,6 +73,7 @@ pub(crate) fn read(text: &str, options: &ReadOptions<'_>) -> Result<Session, Ses
         heads: main.into_iter().collect(),
         tree,
         metadata: records.to_metadata(),
+        about: About::default(),
         skipped,
     })
 }

@@ -9,7 +9,7 @@ use crate::document::linear;
 use crate::error::SessionError;
 use crate::format::SessionFormat;
 use crate::json::{excerpt, with_member};
-use crate::session::{ReadOptions, Session, Skipped, title_of};
+use crate::session::{About, ReadOptions, Session, Skipped, title_of};
 
 const EXPECTED: &str = "an array of runs, or one run: an object with `traj`";
 const RUN: &str = "a tau-bench run";
@@ -84,6 +84,7 @@ fn run(raw: &RawValue, options: &ReadOptions<'_>) -> Result<Session, String> {
         tree,
         heads,
         metadata: Raw::parse(rest).map_err(|error| error.to_string())?,
+        about: About::default(),
         skipped: Vec::new(),
     })
 }

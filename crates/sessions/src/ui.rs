@@ -10,7 +10,7 @@ use crate::error::SessionError;
 use crate::format::SessionFormat;
 use crate::json::with_member;
 use crate::records::Records;
-use crate::session::{Session, SessionHead, SessionNode, audience_of, origin_of, title_of};
+use crate::session::{About, Session, SessionHead, SessionNode, audience_of, origin_of, title_of};
 
 pub(crate) fn read(text: &str) -> Result<Session, SessionError> {
     let wrong = || SessionError::WrongShape {
@@ -79,11 +79,12 @@ pub(crate) fn read(text: &str) -> Result<Session, SessionError> {
         heads: main.into_iter().collect(),
         tree,
         metadata: records.to_metadata(),
+        about: About::default(),
         skipped: Vec::new(),
     })
 }
 
-fn said(item: &Item) -> Option<Message> {
+pub(crate) fn said(item: &Item) -> Option<Message> {
     match item {
         Item::Message(message) => Some(message.clone()),
         _ => None,
@@ -96,7 +97,7 @@ const EVERYTHING: FoldOptions<'static> = FoldOptions {
     extensions: contexture_wire::ui::Extensions::Hidden,
 };
 
-fn fill(form: &Raw, items: &[&Item]) -> Option<String> {
+pub(crate) fn fill(form: &Raw, items: &[&Item]) -> Option<String> {
     let id: String = serde_json::from_str(form.fields()?.get(&["id"])?.get()).ok()?;
     let entries: Vec<FoldItem<'_>> = items
         .iter()
@@ -110,6 +111,25 @@ fn fill(form: &Raw, items: &[&Item]) -> Option<String> {
         return None;
     };
     serde_json::to_string(message).ok()
+}
+
+/// The messages of the main path, under their ids.
+pub(crate) fn write_path(session: &Session) -> String {
+    let leading: Vec<Item> = session
+        .instructions
+        .iter()
+        .cloned()
+        .map(Item::from)
+        .collect();
+    let path = session.heads.first().map(|head| session.path(head.node));
+    let path = path.into_iter().flatten();
+    let nodes = path.filter_map(|index| session.tree.get(index));
+    let nodes = nodes.map(|node| FoldItem {
+        message_id: node.message_id.as_deref(),
+        ..FoldItem::new(&node.item)
+    });
+    let entries: Vec<FoldItem<'_>> = leading.iter().map(FoldItem::new).chain(nodes).collect();
+    serde_json::to_string(&fold(&entries, &EVERYTHING)).unwrap_or_default()
 }
 
 pub(crate) fn write(session: &Session) -> Result<String, SessionError> {

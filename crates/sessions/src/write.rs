@@ -16,7 +16,13 @@ use crate::{claude, codex, document, swe, tau, ui};
 pub fn write(format: SessionFormat, session: &Session) -> Result<String, SessionError> {
     match format {
         SessionFormat::Wire(Format::Ui) if session.format == format => ui::write(session),
+        SessionFormat::Wire(Format::Ui) if session.format == SessionFormat::DeepAgents => {
+            Ok(ui::write_path(session))
+        }
         SessionFormat::Wire(wire) => document::write(wire, session),
+        SessionFormat::DeepAgents => Err(SessionError::OnlyRead {
+            format: format.as_str(),
+        }),
         other if other != session.format => Err(SessionError::CannotWrite {
             from: session.format.as_str(),
             to: other.as_str(),

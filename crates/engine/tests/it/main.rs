@@ -1,8 +1,13 @@
 //! Conversations, drafts, branches, answers: what a program sees of the engine.
 
-#![expect(clippy::unwrap_used, reason = "a failed unwrap is the failed test")]
+#![expect(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    reason = "a failed unwrap is the failed test"
+)]
 
 mod calls;
+mod deepagents;
 mod drafts;
 mod grown;
 mod imports;

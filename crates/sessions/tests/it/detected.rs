@@ -89,7 +89,10 @@ fn nothing_is_guessed() {
     check("hello", "", "not json: 1");
     check(r#"{"history": [{"role":"user""#, "x.traj", "not json: 1");
     let message = detect("[]", "").unwrap_err().to_string();
-    assert!(message.contains("claude-code or codex"), "{message}");
+    assert!(
+        message.contains("claude-code, codex or deepagents"),
+        "{message}"
+    );
     let error = "claude".parse::<SessionFormat>().unwrap_err().to_string();
     assert!(
         error.starts_with("unknown session format \"claude\": expected openai-chat,"),

@@ -9,6 +9,7 @@
 
 mod claude;
 mod codex;
+mod deepagents;
 mod detected;
 mod exact;
 mod faults;

@@ -1,0 +1,107 @@
+//! Names: of the conversation, its branches and its checkpoints.
+
+use contexture_ir::{BranchName, CheckpointName, ConversationId, NodeId};
+use contexture_store::{Activation, BranchLabel, NewBranch, RefChange};
+
+use super::job::Import;
+use crate::error::EngineError;
+
+impl Import<'_> {
+    /// Calls the first branch of a conversation what the session calls it.
+    pub(super) async fn name_first(&mut self) -> Result<(), EngineError> {
+        let main = BranchName::main();
+        let Some(head) = self.session.heads.first() else {
+            return Ok(());
+        };
+        let name = branch_name(&head.name)?;
+        if name == main || self.branches != [(main.clone(), None)] {
+            return Ok(());
+        }
+        let to = name.clone();
+        self.change(RefChange::RenameBranch { from: main, to }, None)
+            .await?;
+        self.branches = vec![(name, None)];
+        Ok(())
+    }
+
+    /// Gives the names that storing the paths did not give: those of branches that end in the middle
+    /// of a path, and of checkpoints. A name that is there stays where it is.
+    pub(super) async fn name_rest(&self) -> Result<(), EngineError> {
+        let about = &self.session.about;
+        if about.branches.is_empty() && about.checkpoints.is_empty() {
+            return Ok(());
+        }
+        let refs = self.engine.store().refs(self.owner, &self.id).await?;
+        for branch in &about.branches {
+            let name = branch_name(&branch.name)?;
+            if refs.branches.iter().all(|known| known.name != name) {
+                let new = NewBranch {
+                    base: branch.node.and_then(|node| self.node(node)),
+                    label: BranchLabel::Named(name),
+                    activate: Activation::Keep,
+                };
+                self.change(RefChange::CreateBranch(new), branch.at).await?;
+            }
+        }
+        for checkpoint in &about.checkpoints {
+            let name = CheckpointName::new(&checkpoint.name)?;
+            let known = refs.checkpoints.iter().any(|known| known.name == name);
+            if let Some(node) = checkpoint.node.and_then(|node| self.node(node))
+                && !known
+            {
+                let set = RefChange::SetCheckpoint { name, node };
+                self.change(set, checkpoint.at).await?;
+            }
+        }
+        Ok(())
+    }
+
+    async fn change(&self, change: RefChange, at: Option<i64>) -> Result<(), EngineError> {
+        let at_ms = at.unwrap_or(self.created_ms);
+        let store = self.engine.store();
+        store
+            .change_ref(self.owner, &self.id, change, at_ms)
+            .await?;
+        Ok(())
+    }
+}
+
+/// A session's id as a conversation's: characters that are not allowed become `-`, and a piece of the
+/// original's hash keeps what became equal apart.
+pub(super) fn conversation_id(source: &str) -> Result<ConversationId, EngineError> {
+    if let Ok(id) = ConversationId::new(source) {
+        return Ok(id);
+    }
+    let plain = plain(source, "._:-", 100);
+    let short = hash("conversation id", source);
+    Ok(ConversationId::new(
+        format!("{}-{short}", plain.trim_matches('-')).trim_matches('-'),
+    )?)
+}
+
+/// A session's name for a branch, changed where it breaks the rule.
+pub(super) fn branch_name(name: &str) -> Result<BranchName, EngineError> {
+    if let Ok(name) = BranchName::new(name) {
+        return Ok(name);
+    }
+    let plain = plain(name, "._:-/", 200);
+    let short: String = hash("branch name", name);
+    Ok(BranchName::new(
+        format!("{plain}-{short}").trim_matches('-'),
+    )?)
+}
+
+/// A piece of a text's hash.
+fn hash(domain: &str, text: &str) -> String {
+    let hash = NodeId::derive(domain, &[text.as_bytes()]).to_string();
+    hash.chars().take(8).collect()
+}
+
+/// The first `most` characters, those that are neither letters, digits nor among `marks` as `-`.
+fn plain(text: &str, marks: &str, most: usize) -> String {
+    let allowed = |c: char| c.is_ascii_alphanumeric() || marks.contains(c);
+    text.chars()
+        .map(|c| if allowed(c) { c } else { '-' })
+        .take(most)
+        .collect()
+}

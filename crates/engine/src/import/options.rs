@@ -1,0 +1,48 @@
+//! How to import, and what came of it.
+
+use contexture_ir::{BranchName, ConversationId, Owner};
+
+/// How to import.
+#[derive(Clone, Debug)]
+pub struct ImportOptions {
+    /// Whose the conversation is; default `local`.
+    pub owner: Owner,
+    /// Its id; default: made of the session's own. If it names a conversation that came from elsewhere,
+    /// the session goes on from what both say.
+    pub conversation: Option<ConversationId>,
+}
+
+impl Default for ImportOptions {
+    fn default() -> Self {
+        Self {
+            owner: Owner::local(),
+            conversation: None,
+        }
+    }
+}
+
+/// What an import stored.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Imported {
+    /// The conversation.
+    pub conversation: ConversationId,
+    /// Its title.
+    pub title: Option<String>,
+    /// Nodes of the session.
+    pub nodes: usize,
+    /// Of them, those that were not stored before.
+    pub new: usize,
+    /// Branches of the session.
+    pub branches: usize,
+    /// Where the session parted from what was stored; `None` if it did not.
+    pub parted: Option<Parted>,
+}
+
+/// A session that went another way than the conversation it continues.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Parted {
+    /// The branch it is on now, the active one.
+    pub branch: BranchName,
+    /// How many of its nodes are common to both.
+    pub shared: usize,
+}

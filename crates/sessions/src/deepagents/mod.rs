@@ -1,0 +1,262 @@
+//! Chats of `@deepagents/context`: whole UI messages as rows that name their parent, branches and
+//! checkpoints that name a row.
+//!
+//! A chat comes as one object: `chat` is its row, `messages`, `branches` and `checkpoints` are lists of
+//! rows, in the order they were written, every column under its name and as it is.
+//!
+//! ```json
+//! {"chat": {"id": "c", "userId": "ada", "metadata": null, "createdAt": 1},
+//!  "messages": [{"id": "m", "parentId": null, "type": "message", "data": "{…}", "createdAt": 1}],
+//!  "branches": [{"name": "main", "headMessageId": "m", "isActive": 1}], "checkpoints": []}
+//! ```
+//!
+//! Every row becomes nodes, also those that no name reaches any more: they get a branch `loose-…`.
+//! Nodes' ids derive from what was said and all before it, since the package changes rows in their
+//! place. Not here: reading a database.
+
+mod rows;
+mod tree;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use contexture_ir::{BranchName, CheckpointName, Fields, Raw};
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use self::rows::{Faults, Place, Row, number, place, rows, text};
+use self::tree::{Tree, tree};
+use crate::error::SessionError;
+use crate::format::SessionFormat;
+use crate::json::excerpt;
+use crate::session::{
+    About, ReadOptions, Session, SessionHead, SessionName, SessionNode, leaves, title_of,
+};
+
+#[derive(Deserialize)]
+struct Document<'a> {
+    #[serde(borrow)]
+    chat: &'a RawValue,
+    #[serde(borrow)]
+    messages: Vec<&'a RawValue>,
+    #[serde(borrow)]
+    branches: Vec<&'a RawValue>,
+    #[serde(borrow)]
+    checkpoints: Vec<&'a RawValue>,
+}
+
+pub(crate) fn read(document: &str, options: &ReadOptions<'_>) -> Result<Session, SessionError> {
+    let wrong = || SessionError::WrongShape {
+        format: "deepagents",
+        expected: "an object with `chat` and the lists `messages`, `branches` and `checkpoints`",
+    };
+    let document: Document<'_> = serde_json::from_str(document).map_err(|_| wrong())?;
+    let chat = Fields::parse(document.chat.get()).map_err(|_| wrong())?;
+    let id = text(&chat, "id").ok_or(SessionError::WrongShape {
+        format: "deepagents",
+        expected: "a chat with an `id`",
+    })?;
+    let mut faults = Faults {
+        chat: id.clone(),
+        keep_going: options.keep_going,
+        skipped: Vec::new(),
+    };
+    let rows = rows(&document.messages, &mut faults)?;
+    let tree = tree(&rows, &mut faults)?;
+    let mut names = Names::new(&rows, &tree);
+    for (index, row) in document.branches.iter().enumerate() {
+        names.branch(row, place("branch", index, row, "name"), &mut faults)?;
+    }
+    for (index, row) in document.checkpoints.iter().enumerate() {
+        names.checkpoint(row, place("checkpoint", index, row, "name"), &mut faults)?;
+    }
+    let heads = names.heads(&tree.nodes);
+    let Names {
+        branches,
+        checkpoints,
+        ..
+    } = names;
+    let created_at = number(&chat, "createdAt");
+    Ok(Session {
+        format: SessionFormat::DeepAgents,
+        // Chats of two databases may have one id; that they were begun at one time is less likely.
+        source_id: format!("deepagents:{id}:{}", created_at.unwrap_or_default()),
+        title: text(&chat, "title").or_else(|| title_of(&tree.nodes)),
+        instructions: tree.instructions,
+        heads,
+        metadata: kept(document.chat, &rows),
+        about: About {
+            conversation: Some(id),
+            owner: text(&chat, "userId"),
+            created_at,
+            metadata: metadata(&chat, &mut faults)?,
+            branches,
+            checkpoints,
+            node_keys: tree.keys,
+        },
+        tree: tree.nodes,
+        skipped: faults.skipped,
+    })
+}
+
+/// The chat's row, and the messages that their items do not give back.
+fn kept(chat: &RawValue, rows: &[Row]) -> Raw {
+    let whole = rows
+        .iter()
+        .filter_map(|row| Some((&row.id, row.whole.as_ref()?)));
+    let whole: BTreeMap<&String, &Raw> = whole.collect();
+    let messages = Raw::from_value(&whole).unwrap_or_else(|_| Raw::null());
+    let json = format!(r#"{{"chat":{},"messages":{}}}"#, chat.get(), messages.get());
+    Raw::parse(json).unwrap_or_else(|_| Raw::null())
+}
+
+/// What a program noted about the chat: an object, as text or as JSON.
+fn metadata(chat: &Fields<'_>, faults: &mut Faults) -> Result<BTreeMap<String, Raw>, SessionError> {
+    let inner = text(chat, "metadata");
+    let raw = chat.get(&["metadata"]).map_or("null", RawValue::get);
+    let raw = inner.as_deref().unwrap_or(raw);
+    if raw == "null" {
+        return Ok(BTreeMap::new());
+    }
+    match Fields::parse(raw) {
+        Ok(fields) => {
+            let fields = fields.iter();
+            Ok(fields
+                .map(|(name, value)| (name.to_owned(), Raw::from(value)))
+                .collect())
+        }
+        Err(_) => {
+            let place = Place {
+                table: "chat",
+                number: 1,
+                name: faults.chat.clone(),
+            };
+            faults.note(&place, "an object as metadata", &excerpt(raw))?;
+            Ok(BTreeMap::new())
+        }
+    }
+}
+
+/// The branches and checkpoints of a chat.
+struct Names<'a> {
+    /// The node that each row ends with.
+    ends: BTreeMap<&'a str, Option<usize>>,
+    branches: Vec<SessionName>,
+    /// The index of the active one.
+    active: Option<usize>,
+    checkpoints: Vec<SessionName>,
+}
+
+impl<'a> Names<'a> {
+    fn new(rows: &'a [Row], tree: &Tree) -> Self {
+        let ids = rows.iter().map(|row| row.id.as_str());
+        Self {
+            ends: ids.zip(tree.ends.iter().copied()).collect(),
+            branches: Vec::new(),
+            active: None,
+            checkpoints: Vec::new(),
+        }
+    }
+
+    /// The node of a row that a name points to; `None` if there is no such row.
+    fn node(
+        &self,
+        row: &str,
+        place: &Place,
+        faults: &mut Faults,
+    ) -> Result<Option<Option<usize>>, SessionError> {
+        let found = self.ends.get(row).copied();
+        if found.is_none() {
+            let found = format!("{row:.60?}, which is not there");
+            faults.note(place, "a message of this chat", &found)?;
+        }
+        Ok(found)
+    }
+
+    fn branch(
+        &mut self,
+        row: &RawValue,
+        place: Place,
+        faults: &mut Faults,
+    ) -> Result<(), SessionError> {
+        let Ok(columns) = Fields::parse(row.get()) else {
+            return faults.note(&place, "a branch", &excerpt(row.get()));
+        };
+        if let Err(error) = BranchName::new(&place.name) {
+            faults.note(&place, "a name that is kept as it is", &error.to_string())?;
+        }
+        let node = match text(&columns, "headMessageId") {
+            None => None,
+            Some(head) => match self.node(&head, &place, faults)? {
+                Some(node) => node,
+                None => return Ok(()),
+            },
+        };
+        let active = columns.get(&["isActive"]).map(RawValue::get);
+        if self.active.is_none() && matches!(active, Some("1" | "true")) {
+            self.active = Some(self.branches.len());
+        }
+        self.branches.push(SessionName {
+            name: place.name,
+            node,
+            at: number(&columns, "createdAt"),
+        });
+        Ok(())
+    }
+
+    fn checkpoint(
+        &mut self,
+        row: &RawValue,
+        place: Place,
+        faults: &mut Faults,
+    ) -> Result<(), SessionError> {
+        let Ok(columns) = Fields::parse(row.get()) else {
+            return faults.note(&place, "a checkpoint", &excerpt(row.get()));
+        };
+        if let Err(error) = CheckpointName::new(&place.name) {
+            return faults.note(&place, "the name of a checkpoint", &error.to_string());
+        }
+        let message = text(&columns, "messageId").unwrap_or_default();
+        if let Some(node) = self.node(&message, &place, faults)?.flatten() {
+            self.checkpoints.push(SessionName {
+                name: place.name,
+                node: Some(node),
+                at: number(&columns, "createdAt"),
+            });
+        }
+        Ok(())
+    }
+
+    /// Where paths end: the active branch first, then others that go on elsewhere, then what has no
+    /// name.
+    fn heads(&self, tree: &[SessionNode]) -> Vec<SessionHead> {
+        let active = self.active.and_then(|active| self.branches.get(active));
+        let others = self.branches.iter().enumerate();
+        let others = others.filter(|(index, _)| Some(*index) != self.active);
+        let named = active.into_iter().chain(others.map(|(_, branch)| branch));
+        let (mut heads, mut reached) = (Vec::new(), BTreeSet::new());
+        for branch in named {
+            let Some(node) = branch.node.filter(|node| !reached.contains(node)) else {
+                continue;
+            };
+            heads.push(SessionHead {
+                name: branch.name.clone(),
+                node,
+            });
+            let mut at = Some(node);
+            while let Some(node) = at.filter(|node| reached.insert(*node)) {
+                at = tree.get(node).and_then(|node| node.parent);
+            }
+        }
+        for leaf in leaves(tree) {
+            if !reached.contains(&leaf) {
+                let id = tree.get(leaf).and_then(|node| node.message_id.as_deref());
+                let short: String = id.unwrap_or_default().chars().take(8).collect();
+                heads.push(SessionHead {
+                    name: format!("loose-{short}"),
+                    node: leaf,
+                });
+            }
+        }
+        heads
+    }
+}

@@ -1,0 +1,164 @@
+//! The rows of a chat, as far as they can be read, and what is wrong with the others.
+
+use contexture_ir::{Fields, Item, Raw, UiRole, quote};
+use contexture_wire::ui::{lift_message, validate_json};
+use serde_json::value::RawValue;
+
+use crate::error::SessionError;
+use crate::json::{excerpt, same};
+use crate::session::Skipped;
+use crate::ui::fill;
+
+/// What the `type` of a row says where the row is a message.
+const MESSAGE: &str = "message";
+
+/// A row, for people.
+#[derive(Clone, Debug)]
+pub(super) struct Place {
+    pub(super) table: &'static str,
+    /// From 1.
+    pub(super) number: usize,
+    /// Its id or name, if it has one.
+    pub(super) name: String,
+}
+
+/// What is wrong with a chat: the first fault ends the reading, or all are taken down.
+pub(super) struct Faults {
+    pub(super) chat: String,
+    pub(super) keep_going: bool,
+    pub(super) skipped: Vec<Skipped>,
+}
+
+impl Faults {
+    pub(super) fn note(
+        &mut self,
+        place: &Place,
+        expected: &'static str,
+        found: &str,
+    ) -> Result<(), SessionError> {
+        let Place {
+            table,
+            number,
+            name,
+        } = place;
+        let whose = format!("{table} {} of chat {}", shown(name), shown(&self.chat));
+        if self.keep_going {
+            self.skipped.push(Skipped {
+                number: *number,
+                what: format!("{whose}: expected {expected}, found {found}"),
+            });
+            return Ok(());
+        }
+        Err(SessionError::Record {
+            place: table,
+            number: *number,
+            expected,
+            found: format!("{found} in {whose}"),
+            read: number.saturating_sub(1),
+        })
+    }
+}
+
+fn shown(name: &str) -> String {
+    quote(&excerpt(name))
+}
+
+/// A message's row. One that cannot be read has no items: what follows it stands where it stood.
+#[derive(Debug)]
+pub(super) struct Row {
+    pub(super) place: Place,
+    pub(super) id: String,
+    pub(super) parent: Option<String>,
+    /// The id in the message; after an edit another than the row's.
+    pub(super) message_id: String,
+    pub(super) role: UiRole,
+    pub(super) items: Vec<Item>,
+    pub(super) created_at: Option<i64>,
+    /// The message as it is, if its items might not give it back.
+    pub(super) whole: Option<Raw>,
+}
+
+/// Reads the messages; rows without an id are left out, since nothing can follow them.
+pub(super) fn rows(list: &[&RawValue], faults: &mut Faults) -> Result<Vec<Row>, SessionError> {
+    let mut rows = Vec::with_capacity(list.len());
+    for (index, raw) in list.iter().enumerate() {
+        let place = place("message", index, raw, "id");
+        let columns = Fields::parse(raw.get()).ok();
+        let Some(id) = columns.as_ref().and_then(|row| text(row, "id")) else {
+            faults.note(&place, "a row with an id", &excerpt(raw.get()))?;
+            continue;
+        };
+        let mut row = Row {
+            place,
+            id,
+            parent: columns.as_ref().and_then(|row| text(row, "parentId")),
+            message_id: String::new(),
+            role: UiRole::User,
+            items: Vec::new(),
+            created_at: columns.as_ref().and_then(|row| number(row, "createdAt")),
+            whole: None,
+        };
+        if let Some(columns) = &columns
+            && let Err((expected, found)) = message(columns, &mut row)
+        {
+            faults.note(&row.place, expected, &found)?;
+        }
+        rows.push(row);
+    }
+    Ok(rows)
+}
+
+fn message(columns: &Fields<'_>, row: &mut Row) -> Result<(), (&'static str, String)> {
+    const EXPECTED: &str = "a UI message in `data`";
+    match text(columns, "type") {
+        Some(kind) if kind != MESSAGE => {
+            return Err(("a row of type `message`", format!("type {}", shown(&kind))));
+        }
+        _ => {}
+    }
+    let wrong = |found: String| (EXPECTED, found);
+    let data = columns.get(&["data"]).map_or("null", RawValue::get);
+    // SQLite keeps it as text, PostgreSQL as JSON.
+    let inner: Option<String> = serde_json::from_str(data).ok();
+    let data = inner.as_deref().unwrap_or(data);
+    let raw: &RawValue =
+        serde_json::from_str(data).map_err(|_| wrong(format!("{}, not JSON", excerpt(data))))?;
+    let list = format!("[{}]", raw.get());
+    let messages = validate_json(&list).map_err(|error| wrong(error.to_string()))?;
+    let [message] = messages.as_slice() else {
+        return Err(wrong(excerpt(data)));
+    };
+    row.message_id.clone_from(&message.id);
+    row.role = message.role;
+    row.items = lift_message(message).items;
+    let form = Raw::parse(format!(r#"{{"id":{}}}"#, quote(&message.id))).ok();
+    let items: Vec<&Item> = row.items.iter().collect();
+    let again = form.and_then(|form| fill(&form, &items));
+    let system = message.role == UiRole::System;
+    if system || !again.is_some_and(|again| same(&again, raw.get())) {
+        row.whole = Some(Raw::from(raw));
+    }
+    Ok(())
+}
+
+/// Where a row stands.
+pub(super) fn place(table: &'static str, index: usize, row: &RawValue, column: &str) -> Place {
+    let fields = Fields::parse(row.get()).ok();
+    Place {
+        table,
+        number: index + 1,
+        name: fields
+            .and_then(|fields| text(&fields, column))
+            .unwrap_or_default(),
+    }
+}
+
+/// A column that holds text.
+pub(super) fn text(row: &Fields<'_>, column: &str) -> Option<String> {
+    crate::json::text_of(row, column)
+}
+
+/// A column that holds a whole number.
+pub(super) fn number(row: &Fields<'_>, column: &str) -> Option<i64> {
+    serde_json::from_str(row.get(&[column])?.get()).ok()
+}
