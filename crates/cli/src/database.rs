@@ -130,7 +130,7 @@ pub(crate) fn file(address: &str) -> Option<&Path> {
 /// # Errors
 /// A name that breaks the rule for owners.
 pub(crate) fn owner(globals: &Globals) -> Outcome<Owner> {
-    Ok(Owner::new(&globals.owner)?)
+    Ok(globals.owner_given()?.unwrap_or_else(Owner::local))
 }
 
 /// Opens a conversation that exists, on the named branch or the active one. The beginning of an id is
@@ -144,8 +144,9 @@ pub(crate) async fn conversation(
     branch: Option<&str>,
 ) -> Outcome<Conversation> {
     let engine = open(globals, Missing::Refuse).await?;
+    let owner = owner(globals)?;
     let open = async |id: &str| {
-        let mut builder = engine.conversation(id).owner(&globals.owner);
+        let mut builder = engine.conversation(id).owner(owner.as_str());
         if let Some(branch) = branch {
             builder = builder.branch(branch);
         }

@@ -315,7 +315,7 @@ impl From<SessionError> for Failure {
                     "`contexture import --keep-going` stores what can be read and lists the rest",
                 )
             }
-            SessionError::CannotWrite { .. } => {
+            SessionError::CannotWrite { .. } | SessionError::OnlyRead { .. } => {
                 Self::new(Exit::Refused, "cannot_write", chain(&error))
             }
             _ => Self::bad_input("session", chain(&error)),

@@ -1,6 +1,9 @@
 //! Options that every command takes.
 
 use clap::{Args, ValueEnum};
+use contexture::Owner;
+
+use crate::failure::Outcome;
 
 /// Options that every command takes.
 #[derive(Clone, Debug, Args)]
@@ -20,16 +23,15 @@ pub(crate) struct Globals {
         global = true
     )]
     pub(crate) db: Option<String>,
-    /// Whose conversations: nobody sees those of another owner
+    /// Whose conversations: nobody sees those of another owner; default: local
     #[arg(
         long,
         env = "CONTEXTURE_OWNER",
         hide_env_values = true,
         value_name = "NAME",
-        default_value = "local",
         global = true
     )]
-    pub(crate) owner: String,
+    pub(crate) owner: Option<String>,
     /// Results, reports and errors as JSON
     #[arg(long, global = true)]
     pub(crate) json: bool,
@@ -45,6 +47,16 @@ pub(crate) struct Globals {
     /// No reports and no progress, only results and errors
     #[arg(long, short, global = true)]
     pub(crate) quiet: bool,
+}
+
+impl Globals {
+    /// Whose conversations, if that was said.
+    ///
+    /// # Errors
+    /// A name that breaks the rule for owners.
+    pub(crate) fn owner_given(&self) -> Outcome<Option<Owner>> {
+        Ok(self.owner.as_deref().map(Owner::new).transpose()?)
+    }
 }
 
 /// When there are colours.

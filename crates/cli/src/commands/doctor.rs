@@ -171,7 +171,7 @@ async fn contents(
             let kept = format!(
                 "{} of {}, {}",
                 counted(found.len() as u64, "conversation"),
-                globals.owner,
+                globals.owner.as_deref().unwrap_or("local"),
                 counted(items, "item")
             );
             checks.push(Check::new("contents", State::Ok, kept));
@@ -234,7 +234,8 @@ async fn integrity(
 }
 
 async fn sound(globals: &Globals, engine: &Engine, conversation: &Conversation) -> Outcome<u64> {
-    let builder = engine.conversation(&conversation.id).owner(&globals.owner);
+    let owner = database::owner(globals)?;
+    let builder = engine.conversation(&conversation.id).owner(owner.as_str());
     let tree = load(&builder.existing().await?).await?;
     for node in &tree.nodes {
         item(node)?;

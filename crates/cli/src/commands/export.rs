@@ -70,11 +70,15 @@ pub(crate) async fn run(arguments: &Arguments, globals: &Globals) -> Outcome {
     let chat = database::conversation(globals, id, branch).await?;
     let format = match &arguments.to {
         Some(name) => name.parse::<SessionFormat>()?,
-        None => {
-            chat.session(SessionFormat::Wire(Format::Items))
-                .await?
-                .format
-        }
+        None => match chat
+            .session(SessionFormat::Wire(Format::Items))
+            .await?
+            .format
+        {
+            // These are only read; their messages are those of the AI SDK.
+            SessionFormat::DeepAgents => SessionFormat::Wire(Format::Ui),
+            own => own,
+        },
     };
     let text = chat.export(format).await?;
     match &arguments.output {

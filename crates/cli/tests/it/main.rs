@@ -10,6 +10,7 @@
 
 mod command;
 mod compile;
+mod deepagents;
 mod documents;
 mod errors;
 mod kept;

@@ -1,0 +1,94 @@
+//! Databases of `@deepagents/context`: chat by chat, never whole in memory.
+
+use std::path::Path;
+
+use contexture::sessions::{ReadOptions, Session, SessionFormat, read};
+use contexture::store::Error as StoreError;
+use contexture::store_sqlite::{DeepAgentsFile, is_sqlite};
+
+use super::run::Run;
+use super::sessions::AT_ONCE;
+use crate::exit::Exit;
+use crate::failure::{Failure, Outcome};
+use crate::input::Source;
+
+/// Chats of more JSON than this are not gathered further before they are stored.
+const ROOM: usize = 16 << 20;
+
+/// The file, if it is a SQLite database and was not said to be something else.
+pub(super) fn database<'s>(source: &'s Source, format: Option<&str>) -> Option<&'s Path> {
+    let Source::File(path) = source else {
+        return None;
+    };
+    let may_be = format.is_none_or(|format| format == SessionFormat::DeepAgents.as_str());
+    // What cannot be read is told of by whoever reads it.
+    let is = may_be && is_sqlite(path).unwrap_or(false);
+    is.then_some(path)
+}
+
+impl Run<'_> {
+    /// Stores the chats of a database.
+    pub(super) async fn chats(&mut self, source: &Source, path: &Path) -> Outcome<()> {
+        let unreadable = |error| unreadable(error, source);
+        let mut file = DeepAgentsFile::open(path).map_err(unreadable)?;
+        let count = file.chats().map_err(unreadable)?;
+        self.rules.check_count(count)?;
+        loop {
+            let (mut sessions, mut bytes) = (Vec::new(), 0);
+            let mut failed = None;
+            let mut ended = false;
+            while sessions.len() < AT_ONCE && bytes < ROOM && failed.is_none() && !ended {
+                let read = match file.next_chat() {
+                    Ok(Some(chat)) => {
+                        bytes += chat.len();
+                        self.chat(source, &chat)
+                    }
+                    Ok(None) => {
+                        ended = true;
+                        continue;
+                    }
+                    Err(error) => Err(unreadable(error)),
+                };
+                match read {
+                    Ok(read) => sessions.extend(read),
+                    Err(failure) if self.rules.keep_going => self.harvest.failed.push(failure),
+                    Err(failure) => failed = Some(failure),
+                }
+            }
+            if !sessions.is_empty() {
+                self.store(source, sessions).await?;
+            }
+            match failed {
+                Some(failure) => return Err(self.harvest.stopped(failure)),
+                None if ended => return Ok(()),
+                None => {}
+            }
+        }
+    }
+
+    fn chat(&self, source: &Source, chat: &str) -> Outcome<Vec<Session>> {
+        let options = ReadOptions {
+            keep_going: self.rules.keep_going,
+            ..ReadOptions::default()
+        };
+        read(SessionFormat::DeepAgents, chat, &options)
+            .map_err(|error| Failure::from(error).of(source))
+    }
+}
+
+fn unreadable(error: StoreError, source: &Source) -> Failure {
+    let other = matches!(error, StoreError::Invalid { .. });
+    let failure = Failure::from(error).of(source);
+    if other {
+        return Failure {
+            exit: Exit::BadInput,
+            ..failure
+        }
+        .hint("a database of our own is named by --db; `contexture export --all` writes what can be imported");
+    }
+    Failure {
+        exit: Exit::Stream,
+        ..failure
+    }
+    .hint("close the program that writes to it, or import a copy that SQLite's `.recover` made")
+}

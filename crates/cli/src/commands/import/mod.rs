@@ -1,0 +1,111 @@
+//! `contexture import`: session files become conversations.
+
+mod deepagents;
+mod progress;
+mod report;
+mod run;
+mod sessions;
+
+use self::progress::Progress;
+use self::report::Harvest;
+use self::run::{Rules, Run};
+use crate::database;
+use crate::exit::Exit;
+use crate::failure::{Failure, Outcome};
+use crate::globals::Globals;
+use crate::input::Source;
+use crate::portable;
+use crate::words::session_format;
+use clap::Args;
+
+/// Keep session files as conversations
+///
+/// Importing a file again stores nothing twice; a session that grew gets what is new. A log with an
+/// id of its own is known again by it; for others name the conversation: the file goes on from what
+/// both say, and where it says something else, on a new branch.
+#[derive(Debug, Args)]
+#[command(after_long_help = "\
+Examples:
+  contexture import examples/marshmallow-1867.traj
+  contexture import ~/.claude/projects/*/*.jsonl --keep-going
+  contexture import chat.json --conversation support-42
+  contexture import - --format openai-chat < chat.json
+  contexture import chats.db --keep-going
+
+Formats: openai-chat, openai-responses, anthropic, gemini, ui, items, swe-agent, tau-bench,
+claude-code, codex; deepagents, a SQLite database that @deepagents/context made; and contexture,
+whole conversations as `export --to contexture` writes them. A file with several sessions becomes
+several conversations. Chats of a database belong to their users, unless --owner says to whom.")]
+pub(crate) struct Arguments {
+    /// The files; `-`: standard input
+    #[arg(required = true)]
+    files: Vec<String>,
+    /// The format of the files; default: detected
+    #[arg(long, short, visible_alias = "from", value_parser = session_format())]
+    format: Option<String>,
+    /// The conversation's id, for a file with one session; default: made from the session's own
+    #[arg(long, value_name = "ID")]
+    conversation: Option<String>,
+    /// Store what can be read and list the rest, instead of stopping at the first error
+    #[arg(long)]
+    keep_going: bool,
+}
+
+/// Runs the command.
+///
+/// # Errors
+/// A file that cannot be read, or a conversation that cannot be stored; with `--keep-going` these are
+/// listed, and the command ends with [`Exit::Findings`].
+pub(crate) async fn run(arguments: &Arguments, globals: &Globals) -> Outcome {
+    let mut run = Run {
+        rules: Rules {
+            format: arguments.format.as_deref(),
+            conversation: arguments.conversation.as_deref(),
+            keep_going: arguments.keep_going,
+            only: arguments.files.len() == 1,
+            owner: globals.owner_given()?,
+        },
+        globals,
+        engine: None,
+        harvest: Harvest::default(),
+        progress: Progress::new(globals),
+    };
+    for name in &arguments.files {
+        let source = Source::from(name.as_str());
+        match run.file(&source).await {
+            Ok(()) => {}
+            Err(failure) if arguments.keep_going && failure.exit != Exit::Usage => {
+                run.harvest.failed.push(failure);
+            }
+            Err(failure) => return Err(failure),
+        }
+    }
+    run.progress.done();
+    report::report(&run.harvest, globals)?;
+    Ok(run.harvest.exit())
+}
+
+impl Run<'_> {
+    async fn file(&mut self, source: &Source) -> Outcome<()> {
+        // What cannot be read is told of below.
+        if let Ok(Some(mut lines)) = portable::open(source) {
+            if self.rules.conversation.is_some() {
+                let message = format!("{source}: whole conversations keep their ids");
+                return Err(Failure::usage(message).hint("leave out --conversation"));
+            }
+            let owner = database::owner(self.globals)?;
+            let engine = self.engine().await?;
+            let store = engine.store();
+            let kept = portable::import(&**store, &owner, source, &mut *lines).await?;
+            self.harvest.whole.extend(kept);
+            return Ok(());
+        }
+        if let Some(path) = deepagents::database(source, self.rules.format) {
+            return self.chats(source, path).await;
+        }
+        let read = sessions::read(source, &self.rules);
+        let read = read.map_err(|failure| self.harvest.stopped(failure))?;
+        self.rules.check_count(read.len() as u64)?;
+        self.store(source, read).await
+    }
+}

@@ -1,0 +1,49 @@
+//! How far an import is.
+
+use std::time::{Duration, Instant};
+
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+
+use crate::globals::Globals;
+use crate::terminal;
+
+/// An import that takes longer shows how far it is.
+const PATIENCE: Duration = Duration::from_millis(300);
+
+/// A bar on standard error, if somebody watches and it takes long enough to wonder.
+pub(super) struct Progress {
+    bar: ProgressBar,
+    start: Instant,
+}
+
+impl Progress {
+    pub(super) fn new(globals: &Globals) -> Self {
+        let bar = ProgressBar::hidden();
+        bar.set_length(0);
+        if terminal::is_watched() && !globals.quiet && !globals.json {
+            let style = ProgressStyle::with_template("{bar:40} {pos}/{len} sessions, {eta} left");
+            bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
+        } else {
+            bar.finish_and_clear();
+        }
+        Self {
+            bar,
+            start: Instant::now(),
+        }
+    }
+
+    pub(super) fn more(&self, sessions: usize) {
+        self.bar.inc_length(sessions as u64);
+    }
+
+    pub(super) fn step(&self) {
+        if self.bar.is_hidden() && !self.bar.is_finished() && self.start.elapsed() > PATIENCE {
+            self.bar.set_draw_target(ProgressDrawTarget::stderr());
+        }
+        self.bar.inc(1);
+    }
+
+    pub(super) fn done(&self) {
+        self.bar.finish_and_clear();
+    }
+}

@@ -1,0 +1,74 @@
+//! An import under way: what was said, and what came of it so far.
+
+use contexture::engine::ImportOptions;
+use contexture::ir::ConversationId;
+use contexture::sessions::Session;
+use contexture::{Engine, Owner};
+
+use super::progress::Progress;
+use super::report::Harvest;
+use crate::database::{self, Missing};
+use crate::failure::{Failure, Outcome};
+use crate::globals::Globals;
+
+/// The command under way.
+pub(super) struct Run<'a> {
+    pub(super) rules: Rules<'a>,
+    pub(super) globals: &'a Globals,
+    /// Not before there is something to store: a wrong file must not make a database.
+    pub(super) engine: Option<Engine>,
+    pub(super) harvest: Harvest,
+    pub(super) progress: Progress,
+}
+
+/// What the command line says of all files.
+pub(super) struct Rules<'a> {
+    pub(super) format: Option<&'a str>,
+    pub(super) conversation: Option<&'a str>,
+    pub(super) keep_going: bool,
+    /// Whether there is one file.
+    pub(super) only: bool,
+    /// Whose all conversations are, if that was said.
+    pub(super) owner: Option<Owner>,
+}
+
+impl Rules<'_> {
+    /// Refuses one id for several sessions.
+    pub(super) fn check_count(&self, sessions: u64) -> Outcome<()> {
+        if self.conversation.is_some() && (sessions > 1 || !self.only) {
+            let message = "--conversation names one conversation, and there are several sessions";
+            return Err(Failure::usage(message).hint("leave it out: each gets an id of its own"));
+        }
+        Ok(())
+    }
+
+    pub(super) fn options(&self, session: &Session) -> Outcome<ImportOptions> {
+        let own = || {
+            let Some(own) = &session.about.owner else {
+                return Ok(Owner::local());
+            };
+            Owner::new(own).map_err(|error| {
+                Failure::from(error)
+                    .of(format!("session {:?}", session.source_id))
+                    .hint("name an owner for all of them: --owner NAME")
+            })
+        };
+        Ok(ImportOptions {
+            owner: self.owner.clone().map_or_else(own, Ok)?,
+            conversation: self.conversation.map(ConversationId::new).transpose()?,
+        })
+    }
+}
+
+impl Run<'_> {
+    /// The engine, opened once.
+    pub(super) async fn engine(&mut self) -> Outcome<Engine> {
+        match &self.engine {
+            Some(engine) => Ok(engine.clone()),
+            None => {
+                let engine = database::open(self.globals, Missing::Make).await?;
+                Ok(self.engine.insert(engine).clone())
+            }
+        }
+    }
+}
