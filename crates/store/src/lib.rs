@@ -66,7 +66,9 @@ pub use maintenance::{
 };
 pub use memory::MemoryStore;
 pub use node::{NewItem, Node, NodeKind};
-pub use portable::{Export, Import, ImportError, ImportedConversation};
+pub use portable::{
+    Export, ExportValues, Import, ImportError, ImportValues, ImportedConversation, ImportedValues,
+};
 pub use read::{At, NodeQuery, Page, ReadRequest, Span};
 pub use redact::{RedactRequest, Redacted};
 pub use redaction::redaction;

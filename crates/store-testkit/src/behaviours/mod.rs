@@ -12,6 +12,7 @@ mod faults;
 mod fences;
 mod filtering;
 mod following;
+mod keeping;
 mod limits;
 mod owners;
 mod porting;
@@ -201,6 +202,9 @@ static TABLE: &[Behaviour] = table! {
         a_changed_text_is_refused_and_leaves_nothing
         a_wrong_line_is_named
         what_is_there_stays_and_what_is_half_is_begun_anew;
+    Base keeping:
+        values_come_back_after_they_were_erased
+        a_changed_text_of_values_leaves_nothing;
     Base searching:
         every_store_finds_the_same
         any_text_is_a_query

@@ -177,7 +177,7 @@ impl<'a> Export<'a> {
             Line::Blob(_) => self.end.blobs += 1,
             Line::Node(_) => self.end.nodes += 1,
             Line::Entry(_) => self.end.entries += 1,
-            Line::Conversation(_) | Line::End(_) => {}
+            Line::Conversation(_) | Line::Values(_) | Line::End(_) => {}
         }
         Ok(())
     }
@@ -364,6 +364,7 @@ impl<'a> Export<'a> {
         let page = self.store.entries(self.owner, list).await?;
         for (_, entry) in page.entries {
             let line = EntryLine {
+                resource: None,
                 key: entry.key,
                 at_ms: entry.at_ms,
                 value: Bytes::of(&entry.value),

@@ -240,6 +240,9 @@ impl<'a> Import<'a> {
                 body.node(store, owner, number, *node).await?;
             }
             Line::Entry(entry) => {
+                if entry.resource.is_some() {
+                    return Err(invalid("a conversation's value has no resource").into());
+                }
                 self.seen.entries += 1;
                 let scope = KeyScope::Conversation(body.head.id.clone());
                 let put = PutEntry {
@@ -250,6 +253,7 @@ impl<'a> Import<'a> {
                 };
                 store.put_entry(owner, &scope, put).await?;
             }
+            Line::Values(_) => return Err(invalid("values begin behind the line `end`").into()),
             Line::Conversation(_) | Line::End(_) => {
                 return Err(invalid("the line `conversation` stands twice").into());
             }

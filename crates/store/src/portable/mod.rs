@@ -10,6 +10,14 @@
 //! {"end":{"lines":…,"nodes":…,…,"blake3":"…"}}                      counts, and a hash of all before it
 //! ```
 //!
+//! What an owner or a resource keeps outside its conversations is a text of the same kind:
+//!
+//! ```text
+//! {"values":{"format":1,"owner":"ada"}}
+//! {"entry":{"resource":"r","key":"likes","at_ms":…,"value":{"text":"…"}}}   without a resource: the owner's
+//! {"end":{"lines":…,"entries":…,…,"blake3":"…"}}
+//! ```
+//!
 //! [`Export`] gives the lines piece by piece, [`Import`] takes them one by one: neither ever holds more
 //! than a page, besides the names and the ids of what it has seen. Exporting what was imported gives the
 //! same bytes.
@@ -21,6 +29,8 @@
 mod export;
 mod import;
 mod record;
+mod values;
 
 pub use export::Export;
 pub use import::{Import, ImportError, ImportedConversation};
+pub use values::{ExportValues, ImportValues, ImportedValues};

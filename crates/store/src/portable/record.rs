@@ -25,6 +25,7 @@ pub(super) const FORMAT: u32 = 1;
 #[serde(rename_all = "snake_case")]
 pub(super) enum Line {
     Conversation(Box<Head>),
+    Values(ValuesHead),
     Branch(BranchLine),
     Checkpoint(CheckpointLine),
     Blob(BlobLine),
@@ -51,6 +52,18 @@ pub(super) struct Head {
     pub(super) active: BranchName,
     pub(super) created_ms: i64,
     pub(super) updated_ms: i64,
+}
+
+/// Begins the values that belong to no conversation.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct ValuesHead {
+    pub(super) format: u32,
+    #[serde(with = "text")]
+    pub(super) owner: Owner,
+    /// Only of this one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) resource: Option<String>,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -129,6 +142,9 @@ pub(super) struct StateLine {
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct EntryLine {
+    /// Among values of an owner; a conversation's have none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) resource: Option<String>,
     pub(super) key: String,
     pub(super) at_ms: i64,
     pub(super) value: Bytes,

@@ -1,0 +1,319 @@
+//! Values of an owner and its resources as lines: those that belong to no conversation.
+
+use contexture_ir::Owner;
+
+use super::import::ImportError;
+use super::record::{Bytes, End, EntryLine, FORMAT, Line, ValuesHead};
+use crate::error::Error;
+use crate::key_value::{EntryCursor, Expected, KeyScope, ListEntries, PutEntry};
+use crate::store::Store;
+
+/// Values that are read at a time.
+const PAGE: usize = 256;
+
+/// The values of an owner, or of one resource, on their way out.
+///
+/// Those of conversations leave with [`Export`](super::Export). A value that is written meanwhile is
+/// there as it was or as it is.
+///
+/// ```
+/// # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(async {
+/// use contexture_ir::Owner;
+/// use contexture_store::{Expected, ExportValues, ImportValues, KeyScope, KeyValues, MemoryStore, PutEntry};
+///
+/// let (from, to, owner) = (MemoryStore::default(), MemoryStore::default(), Owner::local());
+/// let scope = KeyScope::Resource("ada@example.org".to_owned());
+/// let value = Some(b"tea".as_slice().into());
+/// let put = PutEntry { key: "drink".to_owned(), value, expect: Expected::Any, at_ms: 0 };
+/// from.put_entry(&owner, &scope, put).await?;
+///
+/// let mut export = ExportValues::new(&from, &owner, None);
+/// let mut import = ImportValues::new(&to, &owner);
+/// while let Some(lines) = export.next().await? {
+///     for line in lines.lines() {
+///         import.line(line).await.unwrap();
+///     }
+/// }
+/// assert_eq!(import.finish().await.unwrap().values, 1);
+/// # Ok::<(), contexture_store::Error>(()) }).unwrap();
+/// ```
+#[derive(Debug)]
+pub struct ExportValues<'a> {
+    store: &'a dyn Store,
+    owner: &'a Owner,
+    resource: Option<String>,
+    after: Option<EntryCursor>,
+    stage: Stage,
+    sum: Sum,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Stage {
+    Head,
+    Body,
+    End,
+    Done,
+}
+
+/// What the last line says of those before it.
+#[derive(Debug, Default)]
+struct Sum {
+    hasher: blake3::Hasher,
+    end: End,
+}
+
+impl Sum {
+    fn take(&mut self, line: &str) {
+        self.hasher.update(line.as_bytes());
+        self.hasher.update(b"\n");
+        self.end.lines += 1;
+    }
+
+    fn end(&self) -> End {
+        End {
+            blake3: self.hasher.finalize().to_hex().to_string(),
+            ..self.end.clone()
+        }
+    }
+}
+
+impl<'a> ExportValues<'a> {
+    /// Begins with the values of a resource; `None`: the owner's and those of all its resources.
+    #[must_use]
+    pub fn new(store: &'a dyn Store, owner: &'a Owner, resource: Option<String>) -> Self {
+        Self {
+            store,
+            owner,
+            resource,
+            after: None,
+            stage: Stage::Head,
+            sum: Sum::default(),
+        }
+    }
+
+    /// The next lines, each with its line end; `None` after the last. No value, no line.
+    ///
+    /// # Errors
+    /// Whatever reading meets; the export is then at its end, and incomplete.
+    pub async fn next(&mut self) -> Result<Option<String>, Error> {
+        let mut lines = String::new();
+        let stage = std::mem::replace(&mut self.stage, Stage::Done);
+        match stage {
+            Stage::Head | Stage::Body => {
+                let entries = self.page().await?;
+                if entries.is_empty() && stage == Stage::Head {
+                    return Ok(None);
+                }
+                if stage == Stage::Head {
+                    let head = ValuesHead {
+                        format: FORMAT,
+                        owner: self.owner.clone(),
+                        resource: self.resource.clone(),
+                    };
+                    self.write(&Line::Values(head), &mut lines)?;
+                }
+                for line in entries {
+                    self.sum.end.entries += 1;
+                    self.write(&Line::Entry(line), &mut lines)?;
+                }
+                self.stage = if self.after.is_some() {
+                    Stage::Body
+                } else {
+                    Stage::End
+                };
+            }
+            Stage::End => {
+                let end = Line::End(self.sum.end());
+                self.write(&end, &mut lines)?;
+            }
+            Stage::Done => return Ok(None),
+        }
+        Ok(Some(lines))
+    }
+
+    /// The next values; sets where to go on.
+    async fn page(&mut self) -> Result<Vec<EntryLine>, Error> {
+        let list = ListEntries {
+            scope: self.resource.clone().map(KeyScope::Resource),
+            limit: Some(PAGE),
+            after: self.after.take(),
+            ..ListEntries::default()
+        };
+        let page = self.store.entries(self.owner, list).await?;
+        self.after = page.next;
+        let mut lines = Vec::with_capacity(page.entries.len());
+        for (scope, entry) in page.entries {
+            let resource = match scope {
+                KeyScope::Owner => None,
+                KeyScope::Resource(name) => Some(name),
+                // Conversations come last, and take theirs along.
+                KeyScope::Conversation(_) => {
+                    self.after = None;
+                    break;
+                }
+            };
+            lines.push(EntryLine {
+                resource,
+                key: entry.key,
+                at_ms: entry.at_ms,
+                value: Bytes::of(&entry.value),
+            });
+        }
+        Ok(lines)
+    }
+
+    fn write(&mut self, line: &Line, lines: &mut String) -> Result<(), Error> {
+        let json = serde_json::to_string(line);
+        let json = json.map_err(|error| Error::invalid("line", error.to_string()))?;
+        self.sum.take(&json);
+        lines.push_str(&json);
+        lines.push('\n');
+        Ok(())
+    }
+}
+
+/// Values on their way in, line by line.
+///
+/// A value that is there and equal stays as it is; one that is there and another is refused, since
+/// nobody can say which is right. If a line is refused or the end is missing, what this import wrote is
+/// deleted again; what a process that died had written is found equal by the next import.
+#[derive(Debug)]
+pub struct ImportValues<'a> {
+    store: &'a dyn Store,
+    owner: &'a Owner,
+    number: u64,
+    sum: Sum,
+    stage: Stage,
+    written: Vec<(KeyScope, String)>,
+}
+
+/// What became of an import of values.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ImportedValues {
+    /// All of them.
+    pub values: u64,
+    /// Those that were not there.
+    pub new: u64,
+}
+
+impl<'a> ImportValues<'a> {
+    /// Waits for the first line.
+    #[must_use]
+    pub fn new(store: &'a dyn Store, owner: &'a Owner) -> Self {
+        Self {
+            store,
+            owner,
+            number: 0,
+            sum: Sum::default(),
+            stage: Stage::Head,
+            written: Vec::new(),
+        }
+    }
+
+    /// Takes the next line, without its line end.
+    ///
+    /// # Errors
+    /// What is wrong with the line, or what the store says to it.
+    pub async fn line(&mut self, line: &str) -> Result<(), ImportError> {
+        self.number += 1;
+        match self.take(line).await {
+            Ok(()) => Ok(()),
+            Err(source) => Err(self.fail(source).await),
+        }
+    }
+
+    /// Ends the import after the last line.
+    ///
+    /// # Errors
+    /// The lines were not all.
+    pub async fn finish(mut self) -> Result<ImportedValues, ImportError> {
+        if self.stage == Stage::End {
+            return Ok(ImportedValues {
+                values: self.sum.end.entries,
+                new: self.written.len() as u64,
+            });
+        }
+        self.number += 1;
+        let source = invalid("the text ends before the line `end`: it was cut off");
+        Err(self.fail(source).await)
+    }
+
+    async fn take(&mut self, text: &str) -> Result<(), Error> {
+        let line: Line = serde_json::from_str(text)
+            .map_err(|error| invalid(format!("no line of exported values: {error}")))?;
+        match (self.stage, line) {
+            (Stage::Head, Line::Values(head)) if head.format == FORMAT => {
+                self.stage = Stage::Body;
+            }
+            (Stage::Head, Line::Values(head)) => {
+                let why = format!("format {}, and this version knows {FORMAT}", head.format);
+                return Err(invalid(why));
+            }
+            (Stage::Head, _) => return Err(invalid("expected the line `values` first")),
+            (Stage::Body, Line::Entry(entry)) => {
+                self.put(entry).await?;
+                self.sum.end.entries += 1;
+            }
+            (Stage::Body, Line::End(end)) => {
+                if self.sum.end() != end {
+                    let why = "its checksum is not that of the lines before it: they were changed";
+                    return Err(invalid(why));
+                }
+                self.stage = Stage::End;
+                return Ok(());
+            }
+            (Stage::Body, _) => return Err(invalid("expected a line `entry` or `end`")),
+            (Stage::End, _) => return Err(invalid("there is more after the line `end`")),
+            (Stage::Done, _) => return Err(invalid("an earlier line was refused")),
+        }
+        self.sum.take(text);
+        Ok(())
+    }
+
+    async fn put(&mut self, line: EntryLine) -> Result<(), Error> {
+        let scope = line.resource.map_or(KeyScope::Owner, KeyScope::Resource);
+        let value = line.value.into_bytes();
+        match self.store.entry(self.owner, &scope, &line.key).await? {
+            Some(entry) if entry.value == value => return Ok(()),
+            Some(_) => {
+                let key = &line.key;
+                return Err(invalid(format!(
+                    "there is another value of {key:?} already: delete one of the two"
+                )));
+            }
+            None => {}
+        }
+        let put = PutEntry {
+            key: line.key.clone(),
+            value: Some(value),
+            expect: Expected::Absent,
+            at_ms: line.at_ms,
+        };
+        self.store.put_entry(self.owner, &scope, put).await?;
+        self.written.push((scope, line.key));
+        Ok(())
+    }
+
+    /// Takes back what was written.
+    async fn fail(&mut self, source: Error) -> ImportError {
+        self.stage = Stage::Done;
+        for (scope, key) in std::mem::take(&mut self.written) {
+            let put = PutEntry {
+                key,
+                value: None,
+                expect: Expected::Any,
+                at_ms: 0,
+            };
+            // If this fails too, the next import finds the value equal.
+            let _ = self.store.put_entry(self.owner, &scope, put).await;
+        }
+        ImportError {
+            line: self.number,
+            source,
+        }
+    }
+}
+
+fn invalid(why: impl Into<String>) -> Error {
+    Error::invalid("import", why)
+}
