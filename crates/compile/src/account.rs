@@ -2,6 +2,7 @@
 
 use std::ops::Range;
 
+use crate::cache::report::CacheReport;
 use crate::contribution::Band;
 use crate::count::Tokens;
 use crate::frame::Frame;
@@ -74,7 +75,12 @@ fn segments_exact(segments: &[Segment]) -> bool {
 }
 
 /// The report.
-pub(crate) fn report(ledger: &Ledger<'_>, epoch: EpochReport, payload: &Payload) -> Report {
+pub(crate) fn report(
+    ledger: &Ledger<'_>,
+    epoch: EpochReport,
+    cache: CacheReport,
+    payload: &Payload,
+) -> Report {
     let mut segments = Vec::new();
     let mut row = Rows {
         limit: ledger.limit,
@@ -131,6 +137,7 @@ pub(crate) fn report(ledger: &Ledger<'_>, epoch: EpochReport, payload: &Payload)
             .collect(),
         losses: ledger.losses(),
         epoch,
+        cache,
         payload: PayloadReport {
             bytes: payload.len(),
             fingerprint: payload.fingerprint().to_string(),

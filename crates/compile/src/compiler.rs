@@ -6,10 +6,12 @@ use contexture_tokens::media::rules_of;
 use contexture_tokens::{TokenCounter, counter_for};
 use contexture_wire::{Dialect, Format};
 
+use crate::cache::marks::MarkPolicy;
+use crate::cache::rules::CacheRules;
 use crate::contribution::Contribution;
 use crate::pipeline::{Compiled, compile};
 use crate::plan::Plan;
-use crate::policy::HistoryPolicy;
+use crate::policy::{CachePolicy, HistoryPolicy};
 use crate::refusal::Refusal;
 use crate::request::{CompileInput, CompileRequest, PathItem};
 use crate::scratch::Scratch;
@@ -25,6 +27,7 @@ pub struct Target {
     params: Vec<(String, Raw)>,
     tools: Vec<ToolDefinition>,
     history: HistoryPolicy,
+    marks: Option<MarkPolicy>,
 }
 
 impl Target {
@@ -40,6 +43,7 @@ impl Target {
             params: Vec::new(),
             tools: Vec::new(),
             history: HistoryPolicy::default(),
+            marks: Some(MarkPolicy::default()),
         }
     }
 
@@ -113,6 +117,14 @@ impl Target {
         self
     }
 
+    /// Where cache marks are set, for models whose cache is asked for by marks; `None` sets none.
+    /// Default: all that help, for the usual time.
+    #[must_use]
+    pub const fn marks(mut self, marks: Option<MarkPolicy>) -> Self {
+        self.marks = marks;
+        self
+    }
+
     /// The format.
     #[must_use]
     pub const fn format(&self) -> Format {
@@ -166,6 +178,11 @@ impl Target {
             tool_prompt: spec.tool_prompt,
             prefill: spec.capabilities.prefill,
             history: self.history.clone(),
+            cache: CachePolicy {
+                rules: CacheRules::of(spec, self.format),
+                marks: self.marks,
+                prices: spec.prices.clone(),
+            },
         })
     }
 }

@@ -50,6 +50,7 @@ pub use cache::bill::{CacheUse, Rates};
 pub use cache::marks::{Kept, Mark, MarkPolicy, MarkReason, Marking, place_marks};
 pub use cache::outline::{Lasts, Outline, OutlineSegment, Part};
 pub use cache::predict::predict;
+pub use cache::report::{CacheReport, MarkReport};
 pub use cache::rules::CacheRules;
 pub use cache::trace::{CacheTrace, Call, replay, replay_windowed};
 pub use compiler::{CompileError, Compiler, Target};
@@ -59,7 +60,7 @@ pub use count::{Framing, Tokens};
 pub use payload::Payload;
 pub use pipeline::{Compiled, compile};
 pub use plan::{Advice, ClearFrontier, EpochReason, EpochReport, Plan, Prefix, Sent, TrimFrontier};
-pub use policy::{Clear, ClearPolicy, HistoryPolicy, TrimPolicy, Window};
+pub use policy::{CachePolicy, Clear, ClearPolicy, HistoryPolicy, TrimPolicy, Window};
 pub use preview::{
     Link, LinkError, Preview, PreviewFacts, PreviewPolicy, Previewed, Previewer, Size, ToolPreview,
 };

@@ -17,7 +17,11 @@ use contexture_wire::{Envelope, Format, Renames, join_messages, marks};
 
 use crate::account::{report, required};
 use crate::block::Class;
+use crate::cache::bill::Rates;
+use crate::cache::marks::{Kept, Marking, place_marks};
 use crate::cache::outline::{Lasts, Part};
+use crate::cache::predict::predict;
+use crate::cache::report::CacheReport;
 use crate::contribution::Band;
 use crate::count::Tokens;
 use crate::cut::Cut;
@@ -166,7 +170,8 @@ fn back(call: &Call<'_>, memo: &mut Memo) -> Result<Outcome, Refusal> {
     let seam = before.len()..before.len() + kept;
     let bands = before.len()..before.len() + middle.len();
     let head = head(request, &frame, &slots, &placed);
-    let payload = assemble(head, &envelope, &pieces, bands, seam);
+    let mut payload = assemble(head, &envelope, &pieces, bands, seam);
+    let (cache, kept) = mark(&mut payload, input, call.target);
 
     let prefix = Prefix {
         target: call.target.to_owned(),
@@ -176,6 +181,7 @@ fn back(call: &Call<'_>, memo: &mut Memo) -> Result<Outcome, Refusal> {
     };
     let sent: Vec<ContentHash> = middle.iter().map(|piece| piece.lowered.key).collect();
     let view = Latched {
+        kept,
         covers: call.treatment.covers_hash(),
         clear: call.treatment.latched_frontier(),
         cleared: call.step != Step::First,
@@ -194,7 +200,7 @@ fn back(call: &Call<'_>, memo: &mut Memo) -> Result<Outcome, Refusal> {
         frame: &frame,
         envelope: &envelope,
     };
-    let report = report(&ledger, epoch, &payload);
+    let report = report(&ledger, epoch, cache, &payload);
     // Placeholders alone are no request, however legal.
     let beside = slots.iter().zip(&placed).any(|(slot, placed)| {
         let bridge = bridges
@@ -223,6 +229,25 @@ fn back(call: &Call<'_>, memo: &mut Memo) -> Result<Outcome, Refusal> {
         plan,
         renames: Renames::of(request.dialect.format, &request.tools),
     })))
+}
+
+/// Sets the cache marks, and tells what is expected of the cache and what it will keep.
+fn mark(payload: &mut Payload, input: &CompileInput<'_>, target: &str) -> (CacheReport, Vec<Kept>) {
+    let policy = &input.request.cache;
+    let same = |prefix: &&Prefix| prefix.target == target;
+    let before = input.plan.prefix.as_ref().filter(same);
+    let previous = before.map_or(&[][..], |_| &input.plan.kept);
+    let outline = payload.outline();
+    let mut marking = match policy.marks {
+        Some(marks) => place_marks(&outline, &policy.rules, previous, marks),
+        None => Marking::given(&outline, &policy.rules),
+    };
+    payload.mark(&mut marking);
+    let predicted = predict(&outline, &policy.rules, &marking.marks, previous);
+    let rates = Rates::of(&policy.prices, policy.rules.kind, predicted.total());
+    let first = before.is_none();
+    let report = CacheReport::new(&policy.rules, &outline, &marking, predicted, rates, first);
+    (report, marking.kept)
 }
 
 /// What budgeting comes to.

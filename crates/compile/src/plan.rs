@@ -8,6 +8,7 @@
 use contexture_ir::ContentHash;
 use serde::{Deserialize, Serialize};
 
+use crate::cache::marks::Kept;
 use crate::hex;
 use crate::request::PathItem;
 
@@ -26,6 +27,9 @@ pub struct Plan {
     /// The history as it was sent last.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sent: Option<Sent>,
+    /// What the provider is expected to keep of the payload.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub kept: Vec<Kept>,
     /// The identity of the compactions in effect, if there are any.
     #[serde(with = "hex::option", skip_serializing_if = "Option::is_none")]
     pub covers: Option<ContentHash>,
@@ -198,6 +202,7 @@ impl Plan {
             reason: Some(reason),
             prefix: Some(prefix),
             sent: Some(now),
+            kept: view.kept,
             covers: view.covers,
             clear: view.clear,
             trim: view.trim,
@@ -211,8 +216,9 @@ impl Plan {
     }
 }
 
-/// What a compile decided about the view of the history.
+/// What a compile decided about the view of the history, and what it expects to be cached.
 pub(crate) struct Latched {
+    pub(crate) kept: Vec<Kept>,
     pub(crate) covers: Option<ContentHash>,
     pub(crate) clear: Option<ClearFrontier>,
     /// Whether this compile moved that frontier.

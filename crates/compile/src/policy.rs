@@ -1,5 +1,5 @@
-//! How much of the history is shown, and how. Everything here is about the view: the items stay as
-//! they are.
+//! How much of the history is shown, and how, and what the provider is to keep of it. Everything here
+//! is about the view: the items stay as they are.
 //!
 //! What is taken away is taken in steps: once a trigger fires, down to a low-water mark, and then not
 //! again until the trigger fires anew. Between two steps the history only grows at its end, so a
@@ -9,6 +9,11 @@
 
 use std::collections::BTreeSet;
 
+use contexture_catalogue::Prices;
+use contexture_wire::Format;
+
+use crate::cache::marks::MarkPolicy;
+use crate::cache::rules::CacheRules;
 use crate::preview::PreviewPolicy;
 
 /// How the history is shown.
@@ -128,6 +133,30 @@ impl Default for ClearPolicy {
             keep_errors: true,
             repeated: true,
             keep_reasoning: Some(1),
+        }
+    }
+}
+
+/// How the provider's prompt cache is used.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CachePolicy {
+    /// How the model caches.
+    pub rules: CacheRules,
+    /// Where marks are set, for models whose cache is asked for by marks. `None`: no marks but those
+    /// that came with the items. Default: all that help, for the usual time.
+    pub marks: Option<MarkPolicy>,
+    /// What the model costs, for the report.
+    pub prices: Prices,
+}
+
+impl CachePolicy {
+    /// No cache, or none that is known.
+    #[must_use]
+    pub fn none(format: Format) -> Self {
+        Self {
+            rules: CacheRules::none(format),
+            marks: None,
+            prices: Prices::default(),
         }
     }
 }

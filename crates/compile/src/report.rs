@@ -7,6 +7,7 @@
 use contexture_wire::Loss;
 use serde::Serialize;
 
+use crate::cache::report::CacheReport;
 use crate::contribution::Band;
 use crate::plan::EpochReport;
 
@@ -33,6 +34,8 @@ pub struct Report {
     pub losses: Vec<Loss>,
     /// Whether the cached prefix of the previous request still holds.
     pub epoch: EpochReport,
+    /// What the provider's cache is asked to keep, and what it is expected to bill.
+    pub cache: CacheReport,
     /// The payload itself.
     pub payload: PayloadReport,
 }

@@ -9,7 +9,7 @@ use contexture_wire::Dialect;
 
 use crate::contribution::Contribution;
 use crate::plan::Plan;
-use crate::policy::HistoryPolicy;
+use crate::policy::{CachePolicy, HistoryPolicy};
 
 /// One item of the path, shared with whoever loaded it.
 #[derive(Clone, Debug)]
@@ -105,4 +105,6 @@ pub struct CompileRequest {
     pub tool_prompt: Option<ToolPrompt>,
     /// How much of the history is shown, and how.
     pub history: HistoryPolicy,
+    /// How the provider's prompt cache is used.
+    pub cache: CachePolicy,
 }

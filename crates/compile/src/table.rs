@@ -1,5 +1,8 @@
 //! The report as a table for people: plain text, no colours.
 
+use contexture_catalogue::CacheKind;
+
+use crate::cache::report::CacheReport;
 use crate::report::{Report, Segment, Verdict};
 
 /// How wide the table may be, in characters.
@@ -102,6 +105,7 @@ fn notes(report: &Report) -> Vec<(&'static str, String)> {
             format!("{} {state}: {}", epoch.number, epoch.reason.as_str()),
         ),
     ];
+    notes.extend(cache(&report.cache).map(|cache| ("cache", cache)));
     let omitted: usize = report.omitted.iter().map(|span| span.items).sum();
     if omitted > 0 {
         notes.push((
@@ -128,6 +132,48 @@ fn notes(report: &Report) -> Vec<(&'static str, String)> {
         ),
     ));
     notes
+}
+
+/// What is expected of the cache; nothing where there is none.
+fn cache(cache: &CacheReport) -> Option<String> {
+    if cache.kind == CacheKind::None {
+        return None;
+    }
+    let used = &cache.predicted;
+    let mut words = Vec::new();
+    match cache.marks.len() {
+        0 => {}
+        1 => words.push("1 mark".to_owned()),
+        count => words.push(format!("{count} marks")),
+    }
+    let written = used.write.saturating_add(used.write_long);
+    words.push(format!(
+        "predicted read {}, write {}, fresh {}",
+        grouped(used.read),
+        grouped(written),
+        grouped(used.fresh)
+    ));
+    if let (Some(cost), Some(uncached)) = (cache.cost, cache.cost_uncached) {
+        words.push(format!(
+            "{} instead of {}",
+            dollars(cost),
+            dollars(uncached)
+        ));
+    }
+    if cache.first {
+        words.push("first request".to_owned());
+    }
+    Some(words.join(" · "))
+}
+
+/// Pico-dollars as dollars with four decimals.
+fn dollars(pico: u64) -> String {
+    let ten_thousandths = pico.saturating_add(50_000_000) / 100_000_000;
+    format!(
+        "${}.{:04}",
+        ten_thousandths / 10_000,
+        ten_thousandths % 10_000
+    )
 }
 
 fn join(a: &str, between: &str, b: &str) -> String {

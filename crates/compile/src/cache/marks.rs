@@ -84,6 +84,25 @@ pub struct Marking {
     pub kept: Vec<Kept>,
 }
 
+impl Marking {
+    /// Only the marks that came with the items, as many as the provider takes.
+    pub(crate) fn given(outline: &Outline, rules: &CacheRules) -> Self {
+        if rules.max_marks == 0 {
+            return Self {
+                kept: kept(outline, rules, &[]),
+                ..Self::default()
+            };
+        }
+        let (marks, strip) = given(outline, rules);
+        Self {
+            kept: kept(outline, rules, &marks),
+            marks,
+            strip,
+            only_ours: false,
+        }
+    }
+}
+
 /// A prefix that the provider is expected to keep. It goes from one compile to the next with the plan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Kept {

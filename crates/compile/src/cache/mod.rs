@@ -8,6 +8,7 @@ pub(crate) mod bill;
 pub(crate) mod marks;
 pub(crate) mod outline;
 pub(crate) mod predict;
+pub(crate) mod report;
 pub(crate) mod rules;
 pub(crate) mod settings;
 pub(crate) mod trace;

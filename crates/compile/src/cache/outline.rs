@@ -67,6 +67,20 @@ pub enum Part {
     Messages,
 }
 
+impl Part {
+    /// The lower-case word.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Tools => "tools",
+            Self::Form => "form",
+            Self::System => "system",
+            Self::Settings => "settings",
+            Self::Messages => "messages",
+        }
+    }
+}
+
 /// How long a segment stays as and where it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Lasts {

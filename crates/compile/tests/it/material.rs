@@ -2,8 +2,8 @@
 
 use contexture_catalogue::{Bounds, ImageRule, MediaRules};
 use contexture_compile::{
-    CompileInput, CompileRequest, Compiled, Contribution, HistoryPolicy, PathItem, Plan, Refusal,
-    Scratch, TokenCounter, compile,
+    CachePolicy, CompileInput, CompileRequest, Compiled, Contribution, HistoryPolicy, PathItem,
+    Plan, Refusal, Scratch, TokenCounter, compile,
 };
 use contexture_ir::{
     FunctionCall, FunctionCallOutput, Item, Message, Output, RequestOptions, Role,
@@ -69,6 +69,7 @@ pub(crate) fn request(format: Format, limit: u64) -> CompileRequest {
         prefill: false,
         tool_prompt: None,
         history: HistoryPolicy::default(),
+        cache: CachePolicy::none(format),
     }
 }
 

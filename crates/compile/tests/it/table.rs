@@ -72,6 +72,7 @@ fn the_report_is_data_with_stable_names() {
         "repairs",
         "losses",
         "epoch",
+        "cache",
         "payload",
     ];
     assert_eq!(names, expected);
