@@ -23,6 +23,7 @@ mod session;
 mod stream;
 mod terminal;
 mod tree;
+mod view;
 mod wait;
 mod words;
 

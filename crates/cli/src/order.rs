@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use contexture::compile::{
-    Band, CompileError, Compiled, Compiler, Content, Contribution, Target, HistoryPolicy,
+    Band, CompileError, Compiled, Compiler, Content, Contribution, HistoryPolicy, Target,
 };
 use contexture::ir::{Fragment, Raw, RequestOptions, Transcript};
 use contexture::render::Renderer;
@@ -11,6 +11,7 @@ use contexture::{Catalogue, Format};
 
 use crate::failure::{Failure, Outcome};
 use crate::models;
+use crate::view::ViewArguments;
 
 /// To whom, how much, and what else to say.
 #[derive(Clone, Debug)]
@@ -29,6 +30,8 @@ pub(crate) struct Order {
     pub(crate) system: Vec<Fragment>,
     /// What renders them.
     pub(crate) renderer: Arc<dyn Renderer>,
+    /// How the history is shown.
+    pub(crate) view: ViewArguments,
 }
 
 impl Order {
@@ -61,7 +64,8 @@ impl Order {
         for (name, value) in &self.params {
             target = target.param(name, value.clone());
         }
-        Ok(target)
+        let history = self.view.policy(HistoryPolicy::default(), self.to);
+        Ok(target.history(history).marks(self.view.marks()))
     }
 
     /// The fragments, as what is said beside the conversation.
@@ -90,7 +94,7 @@ impl Order {
             .options(self.options(&transcript.options))
             .tools(transcript.tools.clone())
             // Nothing follows this call: there is no prefix to keep stable, so the window is filled.
-            .history(HistoryPolicy::for_one_call());
+            .history(self.view.policy(HistoryPolicy::for_one_call(), self.to));
         let mut compiler = Compiler::new(Catalogue::builtin());
         if !transcript.instructions.is_empty() {
             let content = Content::Instructions(transcript.instructions.clone());

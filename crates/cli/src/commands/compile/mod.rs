@@ -23,6 +23,7 @@ use crate::globals::Globals;
 use crate::input::Source;
 use crate::order::Order;
 use crate::printable::lines;
+use crate::view::ViewArguments;
 use crate::words::{render_format, session_format, target_format, tokens};
 use crate::{database, say, session, stream, terminal};
 
@@ -85,6 +86,8 @@ pub(crate) struct Arguments {
     /// How the report is written to standard error; default: a table, JSON with --json
     #[arg(long, value_enum, value_name = "FORM")]
     report: Option<Form>,
+    #[command(flatten)]
+    view: ViewArguments,
     /// One JSON document a line in, one a line out
     #[arg(long, conflicts_with_all = ["branch", "session", "output", "report"])]
     jsonl: bool,
@@ -146,6 +149,7 @@ fn order(arguments: &Arguments) -> Outcome<Order> {
         params: arguments.params.clone(),
         system,
         renderer: Arc::from(arguments.renderer.renderer(render::Grouping::Off)),
+        view: arguments.view.clone(),
     })
 }
 

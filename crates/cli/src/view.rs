@@ -1,0 +1,52 @@
+//! How much of a history is shown, and how: options of `compile`.
+
+use clap::Args;
+use contexture::Format;
+use contexture::compile::{Clear, HistoryPolicy, MarkPolicy, PreviewPolicy, Size, Window};
+
+/// The options.
+#[derive(Clone, Debug, Default, Args)]
+#[command(next_help_heading = "View of the history")]
+pub(crate) struct ViewArguments {
+    /// At most so many of the newest turns; the first user message always stays
+    #[arg(long, value_name = "COUNT")]
+    turns: Option<u32>,
+    /// Show tool outputs of more characters as a preview: beginning, errors, end and a link
+    #[arg(long, value_name = "CHARACTERS", num_args = 0..=1, default_missing_value = "5000")]
+    preview: Option<u64>,
+    /// Newest tool outputs that are never cleared; default: 3
+    #[arg(long, value_name = "COUNT")]
+    keep_recent: Option<usize>,
+    /// Never clear old tool outputs; what does not fit is cut
+    #[arg(long, conflicts_with = "keep_recent")]
+    no_clear: bool,
+    /// Set no cache marks
+    #[arg(long)]
+    no_marks: bool,
+}
+
+impl ViewArguments {
+    /// The policy, from what holds without options. UI messages are shown whole or not at all.
+    pub(crate) fn policy(&self, mut policy: HistoryPolicy, to: Format) -> HistoryPolicy {
+        if let Some(turns) = self.turns {
+            policy.window = Window::Turns(turns);
+        }
+        if let (Clear::By(clear), Some(keep)) = (&mut policy.clear, self.keep_recent) {
+            clear.keep_recent = keep;
+        }
+        if self.no_clear || to == Format::Ui {
+            policy.clear = Clear::Never;
+        }
+        let preview = self.preview.filter(|_| to != Format::Ui);
+        policy.preview = preview.map(|characters| PreviewPolicy {
+            threshold: Size::Characters(characters),
+            ..PreviewPolicy::default()
+        });
+        policy
+    }
+
+    /// Where cache marks are set.
+    pub(crate) fn marks(&self) -> Option<MarkPolicy> {
+        (!self.no_marks).then(MarkPolicy::default)
+    }
+}
