@@ -6,7 +6,10 @@ use std::io::{self, BufRead, IsTerminal as _, Read, Write};
 
 use contexture::Owner;
 use contexture::ir::ConversationId;
-use contexture::store::{Export, Import, ImportError, ImportedConversation, Store};
+use contexture::store::{
+    Export, ExportValues, Import, ImportError, ImportValues, ImportedConversation, ImportedValues,
+    Store,
+};
 
 use crate::exit::Exit;
 use crate::failure::{Failure, Outcome};
@@ -15,8 +18,16 @@ use crate::input::Source;
 /// The name of this form among the formats.
 pub(crate) const NAME: &str = "contexture";
 
-/// How its files begin.
-const BEGINNING: &[u8] = br#"{"conversation":{"format":"#;
+/// How its files begin: with a conversation, or with values that belong to none.
+const CONVERSATION: &[u8] = br#"{"conversation":{"format":"#;
+const VALUES: &[u8] = br#"{"values":{"format":"#;
+
+/// What a file held.
+#[derive(Debug, Default)]
+pub(crate) struct Whole {
+    pub(crate) conversations: Vec<ImportedConversation>,
+    pub(crate) values: Vec<ImportedValues>,
+}
 
 /// Writes a conversation.
 ///
@@ -29,6 +40,23 @@ pub(crate) async fn export(
     out: &mut dyn Write,
 ) -> Outcome<()> {
     let mut export = Export::new(store, owner, id).await?;
+    while let Some(lines) = export.next().await? {
+        out.write_all(lines.as_bytes())?;
+    }
+    Ok(())
+}
+
+/// Writes the values of an owner, or of one resource, that belong to no conversation.
+///
+/// # Errors
+/// As [`export`].
+pub(crate) async fn export_values(
+    store: &dyn Store,
+    owner: &Owner,
+    resource: Option<&str>,
+    out: &mut dyn Write,
+) -> Outcome<()> {
+    let mut export = ExportValues::new(store, owner, resource.map(str::to_owned));
     while let Some(lines) = export.next().await? {
         out.write_all(lines.as_bytes())?;
     }
@@ -51,11 +79,42 @@ pub(crate) fn open(source: &Source) -> Outcome<Option<Box<dyn BufRead>>> {
     let begins = input
         .fill_buf()
         .map_err(|error| unreadable(source, &error))?;
-    let ours = begins.starts_with(BEGINNING);
+    let ours = begins.starts_with(CONVERSATION) || begins.starts_with(VALUES);
     Ok(ours.then_some(input))
 }
 
-/// Keeps every conversation of the input, one after the other.
+/// A conversation or values on their way in.
+enum Incoming<'a> {
+    Conversation(Import<'a>),
+    Values(ImportValues<'a>),
+}
+
+impl<'a> Incoming<'a> {
+    fn new(first: &str, store: &'a dyn Store, owner: &'a Owner) -> Self {
+        if first.as_bytes().starts_with(VALUES) {
+            Self::Values(ImportValues::new(store, owner))
+        } else {
+            Self::Conversation(Import::new(store, owner))
+        }
+    }
+
+    async fn line(&mut self, line: &str) -> Result<(), ImportError> {
+        match self {
+            Self::Conversation(import) => import.line(line).await,
+            Self::Values(import) => import.line(line).await,
+        }
+    }
+
+    async fn finish(self, whole: &mut Whole) -> Result<(), ImportError> {
+        match self {
+            Self::Conversation(import) => whole.conversations.push(import.finish().await?),
+            Self::Values(import) => whole.values.push(import.finish().await?),
+        }
+        Ok(())
+    }
+}
+
+/// Keeps every conversation of the input, one after the other, and values between them.
 ///
 /// # Errors
 /// A line that cannot be imported: its conversation is not kept, those before it are.
@@ -64,15 +123,14 @@ pub(crate) async fn import(
     owner: &Owner,
     source: &Source,
     input: &mut dyn BufRead,
-) -> Outcome<Vec<ImportedConversation>> {
+) -> Outcome<Whole> {
     let longest = Import::longest_line(store.limits());
-    let mut kept = Vec::new();
+    let mut whole = Whole::default();
     let mut number = 0;
     let mut line = String::new();
-    let mut next = Some(Import::new(store, owner));
-    while let Some(mut import) = next.take() {
+    loop {
         let before = number;
-        let failed = |error: ImportError| refused(error, before, source, &kept);
+        let mut incoming: Option<Incoming<'_>> = None;
         loop {
             line.clear();
             let limit = (longest as u64).saturating_add(1);
@@ -82,30 +140,23 @@ pub(crate) async fn import(
                 break;
             }
             number += 1;
-            import
-                .line(line.trim_end_matches('\n'))
-                .await
-                .map_err(failed)?;
+            let incoming = incoming.get_or_insert_with(|| Incoming::new(&line, store, owner));
+            let taken = incoming.line(line.trim_end_matches('\n')).await;
+            taken.map_err(|error| refused(error, before, source, &whole))?;
             if line.starts_with(r#"{"end":"#) {
-                let more = input
-                    .fill_buf()
-                    .map_err(|error| unreadable(source, &error))?;
-                next = (!more.is_empty()).then(|| Import::new(store, owner));
                 break;
             }
         }
-        let imported = import.finish().await.map_err(failed)?;
-        kept.push(imported);
+        let Some(incoming) = incoming else {
+            return Ok(whole);
+        };
+        if let Err(error) = incoming.finish(&mut whole).await {
+            return Err(refused(error, before, source, &whole));
+        }
     }
-    Ok(kept)
 }
 
-fn refused(
-    error: ImportError,
-    before: u64,
-    source: &Source,
-    kept: &[ImportedConversation],
-) -> Failure {
+fn refused(error: ImportError, before: u64, source: &Source, whole: &Whole) -> Failure {
     let line = before + error.line;
     let failure = Failure::from(error.source).of(format!("{source} line {line}"));
     let failure = match failure.exit {
@@ -115,7 +166,7 @@ fn refused(
         },
         _ => failure,
     };
-    failure.note(match kept.len() {
+    failure.note(match whole.conversations.len() {
         0 => "nothing was stored".to_owned(),
         count => format!("the {count} before it are stored, of this one nothing"),
     })

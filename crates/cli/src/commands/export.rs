@@ -37,10 +37,10 @@ pub(crate) struct Arguments {
     /// The format; default: the one it was imported from, else items
     #[arg(long, visible_alias = "format", value_parser = export_format())]
     to: Option<String>,
-    /// All conversations of the owner, in the format `contexture`
+    /// All conversations of the owner and all values it keeps, in the format `contexture`
     #[arg(long, conflicts_with_all = ["conversation", "to", "branch"])]
     all: bool,
-    /// With --all: only conversations of this resource
+    /// With --all: only conversations and values of this resource
     #[arg(
         long,
         requires = "all",
@@ -113,8 +113,13 @@ async fn lines(arguments: &Arguments, globals: &Globals) -> Outcome {
             Box::new(BufWriter::new(file))
         }
     };
+    let store = engine.store();
     for id in &ids {
-        portable::export(&**engine.store(), &owner, id, &mut out).await?;
+        portable::export(&**store, &owner, id, &mut out).await?;
+    }
+    if arguments.all {
+        let resource = arguments.resource.as_deref();
+        portable::export_values(&**store, &owner, resource, &mut out).await?;
     }
     out.flush()?;
     Ok(Exit::Done)

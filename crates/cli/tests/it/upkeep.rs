@@ -1,5 +1,7 @@
 //! Whole conversations out and in again, copies of the database, checking it.
 
+use contexture::store::{Expected, KeyScope, KeyValues as _, PutEntry};
+use contexture::{Owner, SqliteStore};
 use serde_json::Value;
 
 use crate::command::{Place, example};
@@ -47,6 +49,58 @@ fn whole_conversations_go_out_and_come_in_equal() {
     assert_eq!(again.code, 4, "{}", again.err);
     let nobody = place.ok("export --all --resource nobody");
     assert_eq!(nobody.trim(), "");
+}
+
+/// Keeps a value under a key.
+fn put(place: &Place, scope: KeyScope, key: &str) {
+    let store = SqliteStore::open(place.database()).unwrap();
+    let put = PutEntry {
+        key: key.to_owned(),
+        value: Some(key.as_bytes().into()),
+        expect: Expected::Any,
+        at_ms: 1,
+    };
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    let owner = Owner::new("local").unwrap();
+    runtime
+        .block_on(store.put_entry(&owner, &scope, put))
+        .unwrap();
+}
+
+#[test]
+fn values_outside_conversations_go_out_and_come_in() {
+    let place = kept();
+    put(&place, KeyScope::Owner, "plan");
+    put(&place, KeyScope::Resource("ada".to_owned()), "drink");
+    put(&place, KeyScope::Resource("bob".to_owned()), "food");
+    let all = place.ok("export --all");
+    for key in ["plan", "drink", "food"] {
+        assert!(all.contains(&format!("\"key\":\"{key}\"")), "{all}");
+    }
+    let ada = place.ok("export --all --resource ada");
+    assert_eq!(ada.lines().count(), 3, "{ada}");
+    assert!(ada.contains("drink") && !ada.contains("plan"));
+
+    let other = Place::new();
+    let said = other.feed("import -", all.clone());
+    assert!(said.out.contains("3 values, 3 new"), "{said:?}");
+    assert_eq!(other.ok("export --all"), all);
+    let values = Place::new().feed("import - --json", ada.clone());
+    assert_eq!(json(&values.out)["values"], 1);
+
+    let gone = place.ok("delete --all --resource ada --yes");
+    assert!(
+        gone.contains("0 conversations and 1 value deleted"),
+        "{gone}"
+    );
+    assert_eq!(place.ok("export --all --resource ada"), "");
+    place.feed("import -", ada.clone());
+    assert_eq!(place.ok("export --all"), all);
+    let damaged = place.feed("import -", ada.replace("drink", "drunk"));
+    assert_eq!(damaged.code, 6, "{damaged:?}");
+    assert_eq!(place.ok("export --all"), all);
+    place.ok("delete --all --yes");
+    assert_eq!(place.ok("export --all"), "");
 }
 
 #[test]
@@ -112,14 +166,14 @@ fn a_database_is_copied_checked_and_counted() {
     assert!(place.ok("stats chat").contains("user"));
     assert_eq!(json(&place.ok("gc --json"))["blobs"], 0);
     assert_eq!(place.run("verify nobody").code, 3);
-    // A byte in the middle of a text.
+    // A byte in the middle of a text, not of a word in the index.
     let path = place.path("copy.db");
     let mut bytes = std::fs::read(&path).unwrap();
     let at = bytes
-        .windows(5)
-        .position(|window| window == b"hello")
+        .windows(7)
+        .position(|window| window == b"\"hello\"")
         .unwrap();
-    bytes[at] ^= 1;
+    bytes[at + 1] ^= 1;
     std::fs::write(&path, bytes).unwrap();
     let run = place.run("--db copy.db verify");
     assert_eq!(run.code, 1, "{}", run.out);

@@ -97,7 +97,7 @@ impl Run<'_> {
             let engine = self.engine().await?;
             let store = engine.store();
             let kept = portable::import(&**store, &owner, source, &mut *lines).await?;
-            self.harvest.whole.extend(kept);
+            self.harvest.whole.push(kept);
             return Ok(());
         }
         if let Some(path) = deepagents::database(source, self.rules.format) {

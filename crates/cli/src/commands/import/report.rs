@@ -4,15 +4,15 @@ use std::fmt::Write as _;
 
 use contexture::engine::{Imported, Parted};
 use contexture::sessions::{Session, SessionFormat};
-use contexture::store::ImportedConversation;
 use owo_colors::OwoColorize as _;
 use serde_json::{Value, json};
 
 use crate::exit::Exit;
 use crate::failure::{Failure, Outcome};
 use crate::globals::Globals;
+use crate::portable::{self, Whole};
 use crate::printable::{clip, counted, one_line, pad, width};
-use crate::{portable, say};
+use crate::say;
 
 /// The most columns a title takes.
 const TITLE: usize = 60;
@@ -22,7 +22,7 @@ const TITLE: usize = 60;
 pub(super) struct Harvest {
     pub(super) imported: Vec<Kept>,
     /// Whole conversations, of files that `export --to contexture` wrote.
-    pub(super) whole: Vec<ImportedConversation>,
+    pub(super) whole: Vec<Whole>,
     pub(super) skipped: Vec<String>,
     pub(super) failed: Vec<Failure>,
 }
@@ -124,7 +124,8 @@ fn document(harvest: &Harvest) -> Value {
             })),
         })
     });
-    let whole = harvest.whole.iter().map(|whole| {
+    let whole = harvest.whole.iter().flat_map(|whole| &whole.conversations);
+    let whole = whole.map(|whole| {
         json!({
             "conversation": whole.id.as_str(), "format": portable::NAME, "items": whole.nodes,
             "new": whole.nodes, "branches": whole.branches, "blobs": whole.blobs,
@@ -133,8 +134,17 @@ fn document(harvest: &Harvest) -> Value {
     let failed = harvest.failed.iter().map(|failure| failure.to_json());
     json!({
         "imported": imported.chain(whole).collect::<Vec<_>>(),
+        "values": values(harvest).0,
         "skipped": harvest.skipped,
         "failed": failed.collect::<Vec<_>>(),
+    })
+}
+
+/// How many values outside conversations there were, and how many were not there before.
+fn values(harvest: &Harvest) -> (u64, u64) {
+    let all = harvest.whole.iter().flat_map(|whole| &whole.values);
+    all.fold((0, 0), |(values, new), one| {
+        (values + one.values, new + one.new)
     })
 }
 
@@ -145,13 +155,16 @@ fn table(harvest: &Harvest) -> String {
         .map(|kept| width(kept.imported.conversation.as_str()));
     let wide = ids.max().unwrap_or(0);
     let mut out = String::new();
-    for whole in &harvest.whole {
+    for whole in harvest.whole.iter().flat_map(|whole| &whole.conversations) {
         let count = counted(whole.nodes, "item");
         let branches = match whole.branches {
             0 | 1 => String::new(),
             many => format!(", {many} branches"),
         };
         let _ = writeln!(out, "{}  {count}{branches}", whole.id.as_str().bold());
+    }
+    if let (values @ 1.., new) = values(harvest) {
+        let _ = writeln!(out, "{}, {new} new", counted(values, "value"));
     }
     for kept in &harvest.imported {
         let imported = &kept.imported;
