@@ -238,7 +238,9 @@ fn store_exit(error: &StoreError) -> Exit {
         | StoreError::VersionConflict { .. }
         | StoreError::IdConflict { .. }
         | StoreError::StaleFence { .. } => Exit::Conflict,
-        StoreError::Limit { .. } | StoreError::Invalid { .. } => Exit::Refused,
+        StoreError::Limit { .. } | StoreError::Invalid { .. } | StoreError::NotOffered { .. } => {
+            Exit::Refused
+        }
         _ => Exit::Database,
     }
 }

@@ -2,7 +2,7 @@
 
 use clap::Args;
 use contexture::ir::ConversationId;
-use contexture::store::verify;
+use contexture::store::{Error as StoreError, verify};
 use serde_json::json;
 
 use crate::database::{self, Missing, upkeep};
@@ -15,8 +15,8 @@ use crate::say;
 /// Check that what is stored is what was written
 ///
 /// Every item is compared with its hash, every place, counter, name, state value and blob with what
-/// it must be, and the database file with itself. What is damaged is listed, and the rest stays
-/// readable. Changes nothing.
+/// it must be, and the database file with itself; a server's files where its extension amcheck is
+/// installed. What is damaged is listed, and the rest stays readable. Changes nothing.
 #[derive(Debug, Args)]
 #[command(after_long_help = "\
 Examples:
@@ -45,14 +45,17 @@ pub(crate) async fn run(arguments: &Arguments, globals: &Globals) -> Outcome {
         }
     };
     let upkeep = upkeep(&engine)?;
-    let (mut findings, mut checked) = (Vec::new(), 0);
+    let (mut findings, mut checked, mut unchecked) = (Vec::new(), 0, None);
     if arguments.conversation.is_none() {
-        let lines = upkeep.verify_medium().await?;
-        findings.extend(
-            lines
-                .into_iter()
-                .map(|line| format!("the database: {line}")),
-        );
+        match upkeep.verify_medium().await {
+            Ok(lines) => findings.extend(
+                lines
+                    .into_iter()
+                    .map(|line| format!("the database: {line}")),
+            ),
+            Err(error @ StoreError::NotOffered { .. }) => unchecked = Some(error.to_string()),
+            Err(error) => return Err(error.into()),
+        }
     }
     for id in &ids {
         let page = verify(upkeep, &owner, id).await?;
@@ -63,6 +66,7 @@ pub(crate) async fn run(arguments: &Arguments, globals: &Globals) -> Outcome {
     if globals.json {
         let document = json!({
             "conversations": conversations, "checked": checked, "findings": findings,
+            "unchecked": unchecked,
         });
         say::json(&document)?;
     } else {
@@ -76,6 +80,11 @@ pub(crate) async fn run(arguments: &Arguments, globals: &Globals) -> Outcome {
                 count => counted(count, "finding"),
             };
             let rows = counted(checked, "row");
+            if let Some(why) = &unchecked {
+                say::aside(&format!(
+                    "the database's own files were not checked: {why}\n"
+                ));
+            }
             say::styled(&format!("{what}, {rows} checked: {found}\n"))?;
         }
     }

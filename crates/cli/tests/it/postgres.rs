@@ -1,5 +1,7 @@
 //! Conversations in PostgreSQL, on the server that `CONTEXTURE_TEST_POSTGRES` names.
 
+use serde_json::Value;
+
 use crate::command::{Place, Run, example};
 
 const VARIABLE: &str = "CONTEXTURE_TEST_POSTGRES";
@@ -40,6 +42,33 @@ fn a_server_is_a_database_like_a_file() {
     assert!(ok("conversations").contains("swe-agent"));
     assert!(ok("log swe-agent").contains("main"));
     assert!(ok("doctor").contains("none damaged"));
+    let verified = ok("verify");
+    assert!(verified.contains("nothing is damaged"), "{verified}");
+    let verified: Value = serde_json::from_str(&ok("verify --json")).unwrap();
+    assert_eq!(verified["findings"], Value::Array(Vec::new()));
+    assert!(verified["checked"].as_u64().unwrap() > 10, "{verified}");
+    // What cannot be checked is said, and is no finding.
+    let unchecked = verified["unchecked"].as_str();
+    assert!(unchecked.is_none_or(|why| why.contains("amcheck")));
+    assert!(ok("stats swe-agent").contains("user"));
+    let collected: Value = serde_json::from_str(&ok("gc --json")).unwrap();
+    assert_eq!(collected["blobs"], 0);
+    let backup = run(&place, "postgres", &format!("backup copy.db {owner}"));
+    assert_eq!(backup.code, 5, "{}", backup.err);
+    assert!(backup.err.contains("pg_dump"), "{}", backup.err);
+    // What leaves a server comes in anywhere, and back.
+    let text = ok("export swe-agent --to contexture");
+    let file = Place::new();
+    let imported = file.feed(&format!("import - {owner}"), text.clone());
+    assert_eq!(imported.code, 0, "{}", imported.err);
+    let again = file.ok(&format!("export swe-agent --to contexture {owner}"));
+    assert!(again == text);
+    file.write("again.jsonl", again);
+    ok("delete swe-agent");
+    ok(&format!("import {}", file.path("again.jsonl").display()));
+    assert!(ok("export swe-agent --to contexture") == text);
+    ok("delete swe-agent");
+    assert!(!ok("conversations").contains("swe-agent"));
 }
 
 #[test]
