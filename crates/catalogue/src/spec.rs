@@ -118,6 +118,8 @@ pub struct Capabilities {
     pub reasoning: bool,
     /// Answers in a JSON schema.
     pub structured_output: bool,
+    /// Searches tools whose definitions are deferred, by the provider's own tool for that.
+    pub tool_search: bool,
 }
 
 /// How a model caches prompts.

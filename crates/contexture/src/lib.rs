@@ -67,6 +67,9 @@ pub use contexture_tokens as tokens;
 /// Provider and UI formats to items and back: `contexture-wire`.
 pub use contexture_wire as wire;
 
+/// Tools: registry, selection, namespaces, toolkits, policy, arguments: `contexture-tools`.
+pub use contexture_tools as tools;
+
 /// Agents' session logs: `contexture-sessions`.
 pub use contexture_sessions as sessions;
 

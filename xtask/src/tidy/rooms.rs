@@ -66,6 +66,7 @@ pub(crate) const ROOMS: &[Room] = &[
     Room::pure("contexture-render", 1),
     Room::pure("contexture-tokens", 1),
     Room::pure("contexture-wire", 1),
+    Room::pure("contexture-tools", 1),
     Room::pure("contexture-compile", 2),
     Room::pure("contexture-sessions", 2),
     Room::new("contexture-store", 2),

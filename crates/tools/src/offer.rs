@@ -1,0 +1,387 @@
+//! What the model is offered: the tools that a choice keeps, in an order that holds.
+//!
+//! The first offer stands in order of lower-cased names. It is remembered as a [`Selection`], and later offers for the
+//! same choice keep its tools where they are: a task that is ranked otherwise since, because tools were added, removes
+//! nothing, and what is new comes last. Only another choice decides anew, and even then what stays keeps its order. So the
+//! bytes of earlier offers begin the later ones for as long as nothing is unregistered, replaced or put into a
+//! namespace.
+//!
+//! Not here: writing tools for a provider; that is wire's.
+
+use std::collections::BTreeSet;
+
+use contexture_ir::ToolDefinition;
+use serde::{Deserialize, Serialize};
+
+use crate::choice::{Choice, Combine, Criterion};
+use crate::name::{LOADER, Name, ToolId, fold};
+use crate::namespace;
+use crate::native::{Manner, Search};
+use crate::policy::Verdict;
+use crate::registry::{Entry, Registry};
+use crate::tool::{GroupKind, Tool};
+use crate::toolkit::Loaded;
+
+/// What an offer depends on beside the registry.
+#[derive(Clone, Copy, Debug)]
+pub struct Wish<'a> {
+    /// Which tools are wanted.
+    pub choice: &'a Choice,
+    /// Which toolkits were loaded.
+    pub loaded: &'a Loaded,
+    /// What was offered before, if anything was.
+    pub latched: Option<&'a Selection>,
+    /// What the target can do.
+    pub manner: Manner,
+}
+
+/// Tools for one call of a model.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Offer {
+    /// The tools, in order.
+    pub tools: Vec<ToolDefinition>,
+    /// What is to be remembered for the next offer.
+    pub selection: Selection,
+    /// Registered tools that are not offered, and why: flat ones, then those of namespaces, then those of toolkits.
+    pub removed: Vec<Removed>,
+}
+
+/// What was offered, to be stored with the conversation's other decisions.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Selection {
+    /// The choice by which it was made.
+    pub choice: Choice,
+    /// What stands in the offer, in order.
+    pub places: Vec<Place>,
+}
+
+/// One place of an offer.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Place {
+    /// A flat tool, or one of a loaded toolkit.
+    Tool(ToolId),
+    /// A namespace.
+    Namespace(Name),
+    /// The tool that loads toolkits.
+    Loader,
+    /// A toolkit whose tools the provider searches.
+    Toolkit(Name),
+    /// The provider's tool that searches.
+    Search,
+}
+
+/// A tool that is not offered.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Removed {
+    /// The tool.
+    pub tool: ToolId,
+    /// Each reason against it: of an intersection one would do, of a union all were needed.
+    pub why: Vec<Why>,
+}
+
+/// Why a tool is not offered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Why {
+    /// It has tags, but none of those asked for.
+    Tags,
+    /// No pattern names it.
+    Names,
+    /// Others fit the task better.
+    Task,
+    /// The policy denies it, and the choice hides what is denied.
+    Denied,
+    /// Its toolkit is not loaded.
+    NotLoaded,
+}
+
+impl Registry {
+    /// Every tool, in canonical order.
+    #[must_use]
+    pub fn offer_all(&self) -> Offer {
+        self.offer(Wish {
+            choice: &Choice::all(),
+            loaded: &Loaded::default(),
+            latched: None,
+            manner: Manner::default(),
+        })
+    }
+
+    /// The tools for a wish.
+    ///
+    /// ```
+    /// use contexture_ir::Raw;
+    /// use contexture_tools::{Choice, Loaded, Manner, Registry, Tool, Wish};
+    ///
+    /// let mut registry = Registry::new();
+    /// for (name, text) in [
+    ///     ("get_weather", "Weather forecast for a city"),
+    ///     ("send_mail", "Sends an e-mail"),
+    /// ] {
+    ///     registry.register(Tool::function(name, text, Raw::parse("{\"type\":\"object\"}")?))?;
+    /// }
+    /// let choice = Choice::task("Will it rain in Oslo? I need a forecast", 1);
+    /// let wish = Wish { choice: &choice, loaded: &Loaded::default(), latched: None, manner: Manner::default() };
+    /// let offer = registry.offer(wish);
+    /// assert_eq!(offer.tools[0].name(), "get_weather");
+    /// assert_eq!(offer.removed[0].tool.to_string(), "send_mail");
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[must_use]
+    pub fn offer(&self, wish: Wish<'_>) -> Offer {
+        let same = wish
+            .latched
+            .filter(|latched| latched.choice == *wish.choice);
+        let held = same.map(|latched| latched.places.iter().collect());
+        let mut judge = Judge::new(self, wish, held.unwrap_or_default());
+        let chosen = judge.places();
+        let places = latch(wish.latched, chosen);
+        let removed = judge.removed.iter().map(|removed| &removed.tool);
+        let gone: BTreeSet<&ToolId> = removed.filter(|tool| tool.group.is_some()).collect();
+        let offered = places.iter().flat_map(|place| judge.write(place, &gone));
+        let tools = offered.collect();
+        Offer {
+            tools,
+            removed: judge.removed,
+            selection: Selection {
+                choice: wish.choice.clone(),
+                places,
+            },
+        }
+    }
+}
+
+/// What was there before and still is, then what is new.
+fn latch(latched: Option<&Selection>, chosen: Vec<Place>) -> Vec<Place> {
+    let Some(latched) = latched else {
+        return chosen;
+    };
+    let now: BTreeSet<&Place> = chosen.iter().collect();
+    let before: BTreeSet<&Place> = latched.places.iter().collect();
+    let kept = latched.places.iter().filter(|place| now.contains(place));
+    let new = chosen.iter().filter(|place| !before.contains(place));
+    kept.chain(new).cloned().collect()
+}
+
+/// Decides about each tool, once.
+struct Judge<'a> {
+    registry: &'a Registry,
+    wish: Wish<'a>,
+    /// What the same choice kept before: not measured against the task again.
+    held: BTreeSet<&'a Place>,
+    /// For each criterion by task: whether it keeps a unit, by the index's numbers.
+    tasks: Vec<Vec<bool>>,
+    removed: Vec<Removed>,
+}
+
+/// What may be held against a tool.
+#[derive(Clone, Copy)]
+enum Standing {
+    /// A unit of the index, by its number.
+    Ranked(usize),
+    /// Kept by every task and tag: the provider's own tools, which have no words, and tools of loaded toolkits, which
+    /// the model asked for itself.
+    Exempt,
+    /// Kept by every task; tags count.
+    Held,
+}
+
+impl<'a> Judge<'a> {
+    fn new(registry: &'a Registry, wish: Wish<'a>, held: BTreeSet<&'a Place>) -> Self {
+        let tasks = wish.choice.criteria.iter().filter_map(|criterion| {
+            let Criterion::Task { text, limit } = criterion else {
+                return None;
+            };
+            let index = registry.index();
+            let mut kept = vec![false; index.len()];
+            for (_, unit) in index.best(text, *limit) {
+                if let Some(slot) = kept.get_mut(unit) {
+                    *slot = true;
+                }
+            }
+            Some(kept)
+        });
+        Self {
+            tasks: tasks.collect(),
+            registry,
+            wish,
+            held,
+            removed: Vec::new(),
+        }
+    }
+
+    /// The places that the choice keeps, in canonical order; notes what it does not.
+    fn places(&mut self) -> Vec<Place> {
+        let registry = self.registry;
+        let mut places: Vec<(String, Place)> = Vec::new();
+        // Units are numbered as the index numbers them: flat functions, then namespaces.
+        let mut unit = 0;
+        for entry in registry.entries().filter(|entry| entry.id.group.is_none()) {
+            let place = Place::Tool(entry.id.clone());
+            let standing = if entry.tool.as_function().is_none() {
+                Standing::Exempt
+            } else {
+                unit += 1;
+                self.standing(&place, unit - 1)
+            };
+            if self.keeps(entry, standing) {
+                places.push((entry.id.name.folded(), place));
+            }
+        }
+        for group in registry.groups_of(GroupKind::Namespace) {
+            let place = Place::Namespace(group.name.clone());
+            let standing = self.standing(&place, unit);
+            unit += 1;
+            let mut kept = false;
+            for entry in registry.members(group) {
+                kept |= self.keeps(entry, standing);
+            }
+            if kept {
+                places.push((group.name.folded(), place));
+            }
+        }
+        let loaded = self.toolkits(&mut places);
+        places.sort();
+        let places = places.into_iter().map(|(_, place)| place);
+        places.chain(loaded).collect()
+    }
+
+    /// Adds what stands for the toolkits to `places`, and returns the tools of those that are loaded.
+    fn toolkits(&mut self, places: &mut Vec<(String, Place)>) -> Vec<Place> {
+        let registry = self.registry;
+        let native = self.wish.manner.search != Search::Loader;
+        let mut any = false;
+        for kit in registry.groups_of(GroupKind::Toolkit) {
+            any = true;
+            let loaded = self.wish.loaded.contains(kit.name.as_str());
+            let mut kept = false;
+            for entry in registry.members(kit) {
+                if native {
+                    kept |= self.keeps(entry, Standing::Exempt);
+                } else if !loaded {
+                    self.removed.push(Removed {
+                        tool: entry.id.clone(),
+                        why: vec![Why::NotLoaded],
+                    });
+                }
+            }
+            if kept {
+                places.push((kit.name.folded(), Place::Toolkit(kit.name.clone())));
+            }
+        }
+        if any {
+            let place = if native { Place::Search } else { Place::Loader };
+            places.push((LOADER.to_owned(), place));
+        }
+        let mut tools = Vec::new();
+        for name in self.wish.loaded.iter().filter(|_| !native) {
+            let kit = registry.group(name.as_str());
+            let kit = kit.filter(|kit| kit.kind == GroupKind::Toolkit);
+            for entry in kit.into_iter().flat_map(|kit| registry.members(kit)) {
+                if self.keeps(entry, Standing::Exempt) {
+                    tools.push(Place::Tool(entry.id.clone()));
+                }
+            }
+        }
+        tools
+    }
+
+    fn standing(&self, place: &Place, unit: usize) -> Standing {
+        if self.held.contains(place) {
+            Standing::Held
+        } else {
+            Standing::Ranked(unit)
+        }
+    }
+
+    /// Whether the choice keeps a tool; if not, it is noted.
+    fn keeps(&mut self, entry: &Entry, standing: Standing) -> bool {
+        let why = self.against(&entry.tool, &entry.id, standing);
+        if !why.is_empty() {
+            let tool = entry.id.clone();
+            self.removed.push(Removed { tool, why });
+            return false;
+        }
+        true
+    }
+
+    fn against(&self, tool: &Tool, id: &ToolId, standing: Standing) -> Vec<Why> {
+        let criteria = &self.wish.choice.criteria;
+        let mut why = Vec::new();
+        let mut tasks = self.tasks.iter();
+        for criterion in criteria {
+            why.extend(match criterion {
+                Criterion::Names(patterns) => {
+                    let named = patterns.iter().any(|pattern| pattern.matches(id));
+                    (!named).then_some(Why::Names)
+                }
+                Criterion::Tags(wanted) => {
+                    let exempt = matches!(standing, Standing::Exempt) || tool.tags.is_empty();
+                    (!exempt && !share(&tool.tags, wanted)).then_some(Why::Tags)
+                }
+                Criterion::Task { .. } => {
+                    let kept = tasks.next();
+                    let keeps = |unit| kept.and_then(|kept| kept.get(unit)).copied();
+                    match standing {
+                        Standing::Ranked(unit) if keeps(unit) != Some(true) => Some(Why::Task),
+                        _ => None,
+                    }
+                }
+            });
+        }
+        if self.wish.choice.combine == Combine::Union && why.len() < criteria.len() {
+            why.clear();
+        }
+        let hide = self.wish.choice.hide.as_ref();
+        if hide.is_some_and(|policy| policy.decide(tool).verdict == Verdict::Deny) {
+            why.push(Why::Denied);
+        }
+        why
+    }
+
+    /// What stands at a place, without the tools of groups that are `gone`.
+    fn write(&self, place: &Place, gone: &BTreeSet<&ToolId>) -> Vec<ToolDefinition> {
+        let registry = self.registry;
+        let kept = |name: &Name| {
+            let group = registry.group(name.as_str())?;
+            let members = registry.members(group).map(AsRef::as_ref);
+            let kept = members.filter(|entry: &&Entry| !gone.contains(&entry.id));
+            Some((group, kept.collect::<Vec<_>>()))
+        };
+        let manner = self.wish.manner;
+        match place {
+            Place::Tool(id) => registry
+                .entry(id)
+                .map(|entry| entry.tool.definition.clone())
+                .into_iter()
+                .collect(),
+            Place::Namespace(name) => kept(name)
+                .map(|(group, tools)| {
+                    let tool = namespace::tool(group, tools.into_iter(), manner.args);
+                    ToolDefinition::Function(tool)
+                })
+                .into_iter()
+                .collect(),
+            Place::Toolkit(name) => kept(name)
+                .map(|(kit, tools)| manner.search.deferred(kit, tools.into_iter()))
+                .unwrap_or_default(),
+            Place::Loader => registry
+                .loader()
+                .map(ToolDefinition::Function)
+                .into_iter()
+                .collect(),
+            Place::Search => manner.search.tool().into_iter().collect(),
+        }
+    }
+}
+
+/// Whether two sets of tags meet; case does not matter.
+fn share(tags: &BTreeSet<String>, wanted: &BTreeSet<String>) -> bool {
+    tags.iter().any(|tag| {
+        wanted.contains(tag) || {
+            let tag = fold(tag);
+            wanted.iter().any(|wanted| fold(wanted) == tag)
+        }
+    })
+}

@@ -1,0 +1,105 @@
+//! Toolkits: groups whose tools are shown once they are asked for.
+//!
+//! The model sees one tool, [`LOADER`], whose definition names every toolkit and stays the same whatever is loaded; what
+//! a toolkit holds stands in a directory, a fragment for the system prompt that the renderer escapes like any other.
+//! What is loaded is state: it is stored with the conversation's, and rewinds with it.
+//!
+//! Not here: a provider's own search for tools ([`crate::native`]).
+
+use contexture_ir::{Fragment, FunctionTool, Raw, fragment, quote};
+use serde::{Deserialize, Serialize};
+
+use crate::name::{LOADER, Name};
+use crate::registry::Registry;
+use crate::tool::GroupKind;
+
+/// Its argument.
+pub(crate) const LOADER_ARGUMENT: &str = "toolkit";
+
+/// The toolkits loaded so far, in the order of loading.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Loaded(Vec<Name>);
+
+impl Loaded {
+    /// Notes that a toolkit was loaded; loading it again changes nothing.
+    pub fn load(&mut self, toolkit: Name) {
+        if !self.contains(toolkit.as_str()) {
+            self.0.push(toolkit);
+        }
+    }
+
+    /// Whether a toolkit is loaded; the name as registered.
+    #[must_use]
+    pub fn contains(&self, toolkit: &str) -> bool {
+        self.0.iter().any(|name| name == toolkit)
+    }
+
+    /// The toolkits in the order of loading.
+    pub fn iter(&self) -> impl ExactSizeIterator<Item = &Name> {
+        self.0.iter()
+    }
+}
+
+impl FromIterator<Name> for Loaded {
+    fn from_iter<I: IntoIterator<Item = Name>>(names: I) -> Self {
+        let mut loaded = Self::default();
+        names.into_iter().for_each(|name| loaded.load(name));
+        loaded
+    }
+}
+
+impl Registry {
+    /// All toolkits as loaded: for targets that search deferred tools themselves.
+    #[must_use]
+    pub fn all_loaded(&self) -> Loaded {
+        let kits = self.groups_of(GroupKind::Toolkit);
+        kits.map(|kit| kit.name.clone()).collect()
+    }
+
+    /// The directory of toolkits for the system prompt: each with its description and its tools. `None` without
+    /// toolkits. It does not change when one is loaded.
+    #[must_use]
+    pub fn tools_fragment(&self) -> Option<Fragment> {
+        let kits = self.groups_of(GroupKind::Toolkit).map(|kit| {
+            let tools: Vec<&str> = self
+                .members(kit)
+                .map(|tool| tool.id.name.as_str())
+                .collect();
+            fragment(
+                "toolkit",
+                (
+                    Fragment::new("name", kit.name.as_str()),
+                    Fragment::new("description", kit.description.as_str()),
+                    Fragment::new("tools", tools.join(", ")),
+                ),
+            )
+        });
+        let kits: Vec<Fragment> = kits.collect();
+        (!kits.is_empty()).then(|| fragment("toolkits", kits))
+    }
+
+    /// The tool that loads toolkits; `None` without toolkits.
+    pub(crate) fn loader(&self) -> Option<FunctionTool> {
+        let kits = self.groups_of(GroupKind::Toolkit);
+        let names: Vec<String> = kits.map(|kit| quote(kit.name.as_str())).collect();
+        if names.is_empty() {
+            return None;
+        }
+        let schema = format!(
+            "{{\"additionalProperties\":false,\"properties\":{{\"{LOADER_ARGUMENT}\":{{\"description\":\"The toolkit to load.\",\
+             \"enum\":[{}],\"type\":\"string\"}}}},\"required\":[\"{LOADER_ARGUMENT}\"],\"type\":\"object\"}}",
+            names.join(",")
+        );
+        Some(FunctionTool {
+            name: LOADER.to_owned(),
+            description: Some(
+                "Loads a toolkit: a group of further tools, which can be called from the next step on. Load one when \
+                 the tools at hand do not suffice; the directory of toolkits says what each of them holds."
+                    .to_owned(),
+            ),
+            parameters: Raw::parse(schema).ok(),
+            ..FunctionTool::default()
+        })
+    }
+}

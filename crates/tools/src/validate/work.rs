@@ -1,0 +1,145 @@
+//! How much work a check would be.
+//!
+//! A schema of a few hundred bytes can ask for more evaluations than there are atoms: alternatives that refer to
+//! alternatives, each twice. So the evaluations are walked first, without doing them, and counted; and what refers in
+//! ways that the walk cannot follow is refused.
+
+use serde_json::Value;
+
+use crate::keywords::{Place, inside};
+
+/// The most evaluations of a schema against a value in one check.
+pub(super) const STEPS: u32 = 1_000_000;
+/// How deep evaluations may nest.
+const DEPTH: usize = 400;
+
+/// Checks that every reference is a JSON pointer to something in the schema, and that no part renames the whole.
+pub(super) fn check_references(schema: &Value) -> Result<(), String> {
+    scan(schema, schema, Place::Schema, true)
+}
+
+/// Nesting is bounded by the reader of JSON.
+fn scan(root: &Value, value: &Value, place: Place, outermost: bool) -> Result<(), String> {
+    match value {
+        Value::Array(values) if place != Place::Data => values
+            .iter()
+            .try_for_each(|value| scan(root, value, place, false)),
+        Value::Object(members) if place != Place::Data => {
+            members.iter().try_for_each(|(key, value)| {
+                match (place, key.as_str(), value) {
+                    (Place::Schema, "$ref", Value::String(reference)) => {
+                        let known = target(root, reference).is_some();
+                        return known.then_some(()).ok_or_else(|| {
+                            format!("$ref {reference:?} is no JSON pointer to a part of the schema")
+                        });
+                    }
+                    (Place::Schema, "$id" | "id", Value::String(_)) if outermost => return Ok(()),
+                    (
+                        Place::Schema,
+                        "$id" | "$dynamicRef" | "$recursiveRef" | "$dynamicAnchor" | "$vocabulary",
+                        _,
+                    ) => return Err(format!("{key} is not supported here")),
+                    _ => {}
+                }
+                scan(root, value, inside(place, key), false)
+            })
+        }
+        _ => Ok(()),
+    }
+}
+
+/// What a reference within the schema stands for.
+fn target<'s>(root: &'s Value, reference: &str) -> Option<&'s Value> {
+    let pointer = reference.strip_prefix('#')?;
+    if pointer.contains('%') {
+        return None;
+    }
+    root.pointer(pointer)
+}
+
+/// Whether checking `value` takes no more than [`STEPS`] evaluations.
+pub(super) fn is_bounded(schema: &Value, value: &Value) -> bool {
+    let mut walk = Walk {
+        root: schema,
+        left: STEPS,
+    };
+    walk.visit(schema, value, DEPTH).is_some()
+}
+
+struct Walk<'s> {
+    root: &'s Value,
+    left: u32,
+}
+
+impl<'s> Walk<'s> {
+    fn visit(&mut self, schema: &'s Value, value: &Value, depth: usize) -> Option<()> {
+        self.left = self.left.checked_sub(1)?;
+        let depth = depth.checked_sub(1)?;
+        let Value::Object(keywords) = schema else {
+            return Some(());
+        };
+        for (keyword, inner) in keywords {
+            match (keyword.as_str(), inner) {
+                ("$ref", Value::String(reference)) => {
+                    if let Some(target) = target(self.root, reference) {
+                        self.visit(target, value, depth)?;
+                    }
+                }
+                ("allOf" | "anyOf" | "oneOf", Value::Array(schemas)) => {
+                    for schema in schemas {
+                        self.visit(schema, value, depth)?;
+                    }
+                }
+                ("not" | "if" | "then" | "else", schema) => self.visit(schema, value, depth)?,
+                ("dependentSchemas" | "dependencies", Value::Object(schemas)) => {
+                    for schema in schemas.values() {
+                        self.visit(schema, value, depth)?;
+                    }
+                }
+                ("properties", Value::Object(schemas)) => {
+                    for (name, schema) in schemas {
+                        if let Some(value) = value.get(name) {
+                            self.visit(schema, value, depth)?;
+                        }
+                    }
+                }
+                ("patternProperties", Value::Object(schemas)) => {
+                    for schema in schemas.values() {
+                        self.members(schema, value, depth)?;
+                    }
+                }
+                ("prefixItems" | "items", Value::Array(schemas)) => {
+                    let values = value.as_array().map_or(&[][..], Vec::as_slice);
+                    for (schema, value) in schemas.iter().zip(values) {
+                        self.visit(schema, value, depth)?;
+                    }
+                }
+                (
+                    "additionalProperties"
+                    | "unevaluatedProperties"
+                    | "propertyNames"
+                    | "items"
+                    | "additionalItems"
+                    | "unevaluatedItems"
+                    | "contains",
+                    schema,
+                ) => self.members(schema, value, depth)?,
+                _ => {}
+            }
+        }
+        Some(())
+    }
+
+    /// Each member or element.
+    fn members(&mut self, schema: &'s Value, value: &Value, depth: usize) -> Option<()> {
+        match value {
+            Value::Object(members) => members
+                .values()
+                .try_for_each(|value| self.visit(schema, value, depth)),
+            Value::Array(values) => values
+                .iter()
+                .try_for_each(|value| self.visit(schema, value, depth)),
+            _ => Some(()),
+        }
+    }
+}

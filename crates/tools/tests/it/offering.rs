@@ -1,0 +1,215 @@
+//! Which tools are offered, why others are not, and that the order holds.
+
+use contexture_tools::{Choice, Combine, Criterion, Policy, Tool, ToolId, Why};
+use proptest::prelude::*;
+
+use crate::material::{names, offer, registry, tool};
+
+fn mixed() -> contexture_tools::Registry {
+    registry([
+        tool("read_file", "Reads a file from disk").tagged(["files"]),
+        tool("write_file", "Writes text to a file").tagged(["files", "danger"]),
+        tool("get_weather", "Weather forecast for a place").tagged(["weather"]),
+        tool("think", "Notes a thought"),
+        tool("send_mail", "Sends an e-mail to somebody").tagged(["mail"]),
+    ])
+}
+
+#[track_caller]
+fn check(choice: &Choice, kept: &[&str], removed: &[(&str, &[Why])]) {
+    let offer = offer(&mixed(), choice, None);
+    assert_eq!(names(&offer.tools), kept);
+    let told: Vec<(String, &[Why])> = offer
+        .removed
+        .iter()
+        .map(|removed| (removed.tool.to_string(), removed.why.as_slice()))
+        .collect();
+    let told: Vec<(&str, &[Why])> = told
+        .iter()
+        .map(|(name, why)| (name.as_str(), *why))
+        .collect();
+    assert_eq!(told, removed);
+    assert_eq!(
+        offer.tools.len() + offer.removed.len(),
+        mixed().tools().len()
+    );
+}
+
+#[test]
+fn everything_by_default() {
+    let all = [
+        "get_weather",
+        "read_file",
+        "send_mail",
+        "think",
+        "write_file",
+    ];
+    check(&Choice::all(), &all, &[]);
+}
+
+#[test]
+fn untagged_tools_are_kept_by_tags() {
+    check(
+        &Choice::tags(["Files", "nothing"]),
+        &["read_file", "think", "write_file"],
+        &[("get_weather", &[Why::Tags]), ("send_mail", &[Why::Tags])],
+    );
+}
+
+#[test]
+fn lists_meet_and_join() {
+    let tags = || Choice::tags(["files"]);
+    let names = Criterion::Names(vec!["READ_*".into(), "send_mail".into()]);
+    check(
+        &tags().and(names.clone()),
+        &["read_file"],
+        &[
+            ("get_weather", &[Why::Tags, Why::Names]),
+            ("send_mail", &[Why::Tags]),
+            ("think", &[Why::Names]),
+            ("write_file", &[Why::Names]),
+        ],
+    );
+    check(
+        &tags().and(names).combined(Combine::Union),
+        &["read_file", "send_mail", "think", "write_file"],
+        &[("get_weather", &[Why::Tags, Why::Names])],
+    );
+}
+
+#[test]
+fn a_task_keeps_the_best() {
+    let others: &[(&str, &[Why])] = &[
+        ("read_file", &[Why::Task]),
+        ("send_mail", &[Why::Task]),
+        ("think", &[Why::Task]),
+        ("write_file", &[Why::Task]),
+    ];
+    check(
+        &Choice::task("what's the weather like?", 1),
+        &["get_weather"],
+        others,
+    );
+    // Nothing matches: the number of tools is still the one asked for.
+    check(&Choice::task("hm", 1), &["get_weather"], others);
+    let none = offer(&mixed(), &Choice::task("weather", 0), None);
+    assert!(none.tools.is_empty());
+}
+
+#[test]
+fn denied_tools_are_hidden_only_when_asked() {
+    let policy = Policy::default().deny("*_file");
+    check(
+        &Choice::all().hiding(policy),
+        &["get_weather", "send_mail", "think"],
+        &[
+            ("read_file", &[Why::Denied]),
+            ("write_file", &[Why::Denied]),
+        ],
+    );
+}
+
+#[test]
+fn new_tools_come_last_and_nothing_moves() {
+    let mut registry = mixed();
+    let choice = Choice::task("weather forecast", 2);
+    let first = offer(&registry, &choice, None);
+    assert_eq!(names(&first.tools), ["get_weather", "read_file"]);
+    // Two tools that fit better push the second out of the two best, but not out of the offer.
+    registry
+        .register(tool("a_forecast", "Weather forecast"))
+        .unwrap();
+    registry
+        .register(tool("b_forecast", "Weather forecast"))
+        .unwrap();
+    let second = offer(&registry, &choice, Some(&first.selection));
+    assert_eq!(
+        names(&second.tools),
+        ["get_weather", "read_file", "a_forecast", "b_forecast"]
+    );
+    let third = offer(&registry, &choice, Some(&second.selection));
+    assert_eq!(
+        (&third.tools, &third.selection),
+        (&second.tools, &second.selection)
+    );
+    // Asked anew, what stays keeps its order.
+    let wider = Choice::task("weather forecast", 3);
+    let anew = offer(&registry, &wider, Some(&second.selection));
+    assert_eq!(
+        names(&anew.tools),
+        ["get_weather", "a_forecast", "b_forecast"]
+    );
+    // A tool that is gone cannot be offered.
+    registry.unregister(&ToolId::flat("get_weather"));
+    let gone = offer(&registry, &choice, Some(&second.selection));
+    assert_eq!(
+        names(&gone.tools),
+        ["read_file", "a_forecast", "b_forecast"]
+    );
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    /// Whatever is added later, the bytes of the first offer begin the next one.
+    #[test]
+    fn adding_tools_extends_the_offer(
+        before in prop::collection::btree_set("[a-e]{1,3}", 1..12),
+        after in prop::collection::btree_set("[a-e]{1,3}", 1..12),
+        task in "[a-e ]{0,12}",
+        limit in 0usize..6,
+    ) {
+        let mut registry = registry(before.iter().map(|name| tool(name, name)));
+        let choice = Choice::task(task, limit);
+        let first = offer(&registry, &choice, None);
+        prop_assert_eq!(first.tools.len(), limit.min(before.len()));
+        for name in after.difference(&before) {
+            registry.register(tool(name, name)).unwrap();
+        }
+        let second = offer(&registry, &choice, Some(&first.selection));
+        prop_assert!(second.tools.starts_with(&first.tools));
+        prop_assert_eq!(
+            second.tools.len() + second.removed.len(),
+            registry.tools().len()
+        );
+        let fresh = offer(&registry, &choice, None);
+        for tool in &fresh.tools {
+            prop_assert!(second.tools.contains(tool));
+        }
+    }
+}
+
+#[test]
+fn words_of_any_script_find() {
+    let registry = registry([
+        tool("book_flight", "预订机票,选择航班和座位"),
+        tool("get_weather", "查询城市天气预报"),
+        tool("translate", "文章を翻訳する"),
+        tool("hotelBooking", "Reserves rooms"),
+    ]);
+    for (task, expected) in [
+        ("帮我查一下明天北京的天气", "get_weather"),
+        ("我想订一张去上海的机票", "book_flight"),
+        ("この文章を英語に翻訳して", "translate"),
+        ("I need a room in a HOTEL", "hotelBooking"),
+        ("booking flights", "book_flight"),
+    ] {
+        let best = registry.index().rank(task, 1);
+        let contexture_tools::Unit::Tool(id) = best[0].unit else {
+            panic!("{task}");
+        };
+        assert_eq!(id.name, expected, "{task}");
+    }
+}
+
+#[test]
+fn provider_tools_are_kept_by_every_task() {
+    let search = contexture_ir::ToolDefinition::Provider(contexture_ir::ProviderTool {
+        format: "anthropic".to_owned(),
+        kind: "web_search_20250305".to_owned(),
+        raw: crate::material::raw(r#"{"type":"web_search_20250305","name":"web_search"}"#),
+    });
+    let registry = registry([Tool::new(search), tool("a", ""), tool("b", "")]);
+    let offer = offer(&registry, &Choice::task("b", 1), None);
+    assert_eq!(names(&offer.tools), ["b", "web_search_20250305"]);
+}
