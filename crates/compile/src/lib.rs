@@ -47,12 +47,15 @@ mod treatment;
 mod weigh;
 
 pub use cache::bill::{CacheUse, Rates};
+pub use cache::diff::{CacheDiff, DiffError, DiffTarget, Difference, RebilledMoney, cache_diff};
 pub use cache::marks::{Kept, Mark, MarkPolicy, MarkReason, Marking, place_marks};
 pub use cache::outline::{Lasts, Outline, OutlineSegment, Part};
 pub use cache::predict::predict;
+pub use cache::read::OutlineError;
 pub use cache::report::{CacheReport, MarkReport};
 pub use cache::rules::CacheRules;
 pub use cache::trace::{CacheTrace, Call, replay, replay_windowed};
+pub use cache::worth::{CacheState, Rewrite, Worth, behind, worth};
 pub use compiler::{CompileError, Compiler, Target};
 pub use contexture_tokens::TokenCounter;
 pub use contribution::{Band, Budget, Content, Contribution, Stability};

@@ -167,7 +167,7 @@ pub fn place_marks(
 }
 
 /// The marks that came with the items and stay, and the segments whose marks go.
-fn given(outline: &Outline, rules: &CacheRules) -> (Vec<Mark>, Vec<usize>) {
+pub(crate) fn given(outline: &Outline, rules: &CacheRules) -> (Vec<Mark>, Vec<usize>) {
     let most = rules
         .max_marks
         .saturating_sub(usize::from(outline.whole.is_some()));

@@ -5,10 +5,13 @@
 //! history itself, which are the passes'.
 
 pub(crate) mod bill;
+pub(crate) mod diff;
 pub(crate) mod marks;
 pub(crate) mod outline;
 pub(crate) mod predict;
+pub(crate) mod read;
 pub(crate) mod report;
 pub(crate) mod rules;
 pub(crate) mod settings;
 pub(crate) mod trace;
+pub(crate) mod worth;

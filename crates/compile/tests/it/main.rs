@@ -9,6 +9,8 @@
 
 mod budgets;
 mod cache;
+mod cache_recorded;
+mod diff;
 mod growth;
 mod hostile;
 mod law;
