@@ -3,7 +3,7 @@
 use clap::{Parser, Subcommand};
 
 use crate::commands::{
-    backup, branch, checkpoint, compile, completions, conversations, convert, count, delete,
+    backup, branch, checkpoint, compile, completions, conversations, convert, count, delete, diff,
     doctor, export, gc, import, log, migrate, render, restore, rewind, search, show, stats, verify,
 };
 use crate::exit::Exit;
@@ -42,6 +42,7 @@ pub(crate) enum Command {
     Restore(restore::Arguments),
     Compile(compile::Arguments),
     Convert(convert::Arguments),
+    Diff(diff::Arguments),
     Render(render::Arguments),
     Count(count::Arguments),
     Export(export::Arguments),

@@ -33,7 +33,7 @@ use clap::{CommandFactory as _, Parser as _};
 
 use crate::arguments::{Command, CommandLine};
 use crate::commands::{
-    backup, branch, checkpoint, compile, completions, conversations, convert, count, delete,
+    backup, branch, checkpoint, compile, completions, conversations, convert, count, delete, diff,
     doctor, export, gc, import, log, migrate, render, restore, rewind, search, show, stats, verify,
 };
 use crate::exit::Exit;
@@ -97,6 +97,7 @@ fn run(line: &CommandLine) -> Outcome {
         Command::Restore(arguments) => for_it(restore::run(arguments, globals)),
         Command::Compile(arguments) => compile::run(arguments, globals),
         Command::Convert(arguments) => convert::run(arguments, globals),
+        Command::Diff(arguments) => diff::run(arguments, globals),
         Command::Render(arguments) => render::run(arguments, globals),
         Command::Count(arguments) => count::run(arguments, globals),
         Command::Export(arguments) => for_it(export::run(arguments, globals)),

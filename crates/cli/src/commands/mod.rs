@@ -11,6 +11,7 @@ pub(crate) mod conversations;
 pub(crate) mod convert;
 pub(crate) mod count;
 pub(crate) mod delete;
+pub(crate) mod diff;
 pub(crate) mod doctor;
 pub(crate) mod export;
 pub(crate) mod gc;

@@ -8,6 +8,7 @@
     reason = "a failed unwrap is the failed test"
 )]
 
+mod caching;
 mod command;
 mod compile;
 mod deepagents;

@@ -1,0 +1,195 @@
+//! `contexture diff`: where the second of two requests leaves the cache that the first filled.
+
+use clap::Args;
+use contexture::Format;
+use contexture::catalogue::{Catalogue, ModelSpec};
+use contexture::compile::{CacheDiff, DiffTarget, Difference, cache_diff};
+use contexture::tokens::counter_for;
+use owo_colors::OwoColorize as _;
+use serde_json::Value;
+
+use crate::exit::Exit;
+use crate::failure::{Failure, Outcome};
+use crate::globals::Globals;
+use crate::input::Source;
+use crate::printable::{grouped, one_line};
+use crate::words::{tokens, wire_format};
+use crate::{models, say, session};
+
+/// Compare two requests as the provider's prompt cache does
+///
+/// Shows where the second stops beginning like the first, why, and what that costs. Exit code 1 if it
+/// loses cached tokens, so that a pipeline fails when an edit breaks the cache.
+#[derive(Debug, Args)]
+#[command(after_long_help = "\
+Examples:
+  contexture diff last.json next.json
+  contexture compile session.json --to anthropic | contexture diff last.json - --from anthropic
+  contexture diff last.json next.json --model gpt-5.6 --tolerate 500 --json
+
+Exit codes: 0 if the second begins with everything of the first that is cached, or loses at
+most the tokens to be tolerated; 1 if the prefix breaks. Marks (cache_control) are not
+compared. If the first carries marks, what stands behind its last one may change.")]
+pub(crate) struct Arguments {
+    /// The earlier request, in JSON; `-`: standard input
+    first: String,
+    /// The later request, in JSON; `-`: standard input
+    second: String,
+    /// The format of both; default: detected
+    #[arg(long, visible_alias = "to", value_parser = wire_format())]
+    from: Option<Format>,
+    /// The model they go to; default: the one they name
+    #[arg(long, short)]
+    model: Option<String>,
+    /// How many tokens may be billed again before it counts as a break
+    #[arg(long, value_name = "TOKENS", default_value = "0", value_parser = tokens)]
+    tolerate: u64,
+}
+
+/// Runs the command.
+///
+/// # Errors
+/// A file cannot be read or is no request, or the model is not known.
+pub(crate) fn run(arguments: &Arguments, globals: &Globals) -> Outcome {
+    let sources = [&arguments.first, &arguments.second].map(|name| Source::from(name.as_str()));
+    if sources.iter().all(|source| *source == Source::Stdin) {
+        return Err(Failure::usage("only one of the two can be standard input"));
+    }
+    let [first, second] = &sources;
+    let (old, new) = (first.read()?, second.read()?);
+    let format = match arguments.from {
+        Some(format) => format,
+        None => session::document_format(&new, &arguments.second)?,
+    };
+    let model = model(arguments, format, &new)?;
+    let encoding = match model {
+        Some(model) => model.encoding,
+        None => {
+            Catalogue::builtin()
+                .resolve(models::general(format))?
+                .encoding
+        }
+    };
+    let target = DiffTarget {
+        format,
+        model,
+        counter: counter_for(encoding),
+    };
+    let found = cache_diff(&old, &new, &target).map_err(|error| {
+        let why = std::error::Error::source(&error).map_or(String::new(), |why| format!(": {why}"));
+        Failure::bad_input("not_a_request", format!("{error}{why}"))
+            .hint("name the format of both with --from FORMAT")
+    })?;
+    if globals.json {
+        say::json(&found)?;
+    } else {
+        say::styled(&text(&found))?;
+    }
+    let lost = found.rebilled > arguments.tolerate || arguments.tolerate == 0;
+    Ok(if found.holds || !lost {
+        Exit::Done
+    } else {
+        Exit::Findings
+    })
+}
+
+/// The model named, else the one the request names if the catalogue knows it.
+fn model(
+    arguments: &Arguments,
+    format: Format,
+    request: &str,
+) -> Outcome<Option<&'static ModelSpec>> {
+    if let Some(name) = &arguments.model {
+        return Ok(Some(Catalogue::builtin().resolve(name)?));
+    }
+    let request: Value = serde_json::from_str(request).unwrap_or_default();
+    let named = request.get("model").and_then(Value::as_str);
+    let known = named.and_then(|name| Catalogue::builtin().resolve(name).ok());
+    if known.is_none() {
+        let what = named.map_or("the request names no model".to_owned(), |name| {
+            format!("the catalogue has no model {name:?}")
+        });
+        say::warning(&format!(
+            "{what}: no prices and no minimum; --model NAME says which it is (for {format}, say, {})",
+            models::general(format)
+        ));
+    }
+    Ok(known)
+}
+
+fn text(found: &CacheDiff) -> String {
+    let mut out = String::new();
+    let mut line = |label: &str, text: &str| {
+        out.push_str(&format!("  {label:<11}{text}\n"));
+    };
+    match &found.difference {
+        None => line(
+            "prefix",
+            &format!("{}: one begins with the whole other", "holds".green()),
+        ),
+        Some(one) if found.holds => {
+            line(
+                "prefix",
+                &format!(
+                    "{}: they differ only behind what is cached",
+                    "holds".green()
+                ),
+            );
+            shown(one, &mut line);
+        }
+        Some(one) => {
+            let place = format!(
+                "at byte {} of {}",
+                grouped(one.byte as u64),
+                grouped(one.bytes as u64)
+            );
+            line("prefix", &format!("{} {place}", "breaks".red().bold()));
+            shown(one, &mut line);
+        }
+    }
+    let read = format!(
+        "{} of {} tokens, at a best guess",
+        grouped(found.read),
+        grouped(found.tokens)
+    );
+    line("read", &read);
+    if found.rebilled > 0 {
+        let money = found.money.map_or_else(String::new, |money| {
+            format!(
+                ", {} instead of {}",
+                dollars(money.now),
+                dollars(money.cached)
+            )
+        });
+        line(
+            "re-billed",
+            &format!("{} tokens{money}", grouped(found.rebilled)),
+        );
+    }
+    if let Some(one) = found.difference.as_ref().filter(|_| !found.holds) {
+        line("hint", one.hint);
+    }
+    out
+}
+
+fn shown(one: &Difference, line: &mut impl FnMut(&str, &str)) {
+    let tool = one
+        .tool
+        .as_ref()
+        .map_or_else(String::new, |name| format!(", tool `{}`", one_line(name)));
+    line("where", &format!("{}{tool}", one_line(&one.path)));
+    line("reason", one.reason);
+    line("-", &one_line(&one.before));
+    line("+", &one_line(&one.after));
+}
+
+/// Pico-dollars as dollars, to a tenth of a cent, or to a millionth where that would be nothing.
+fn dollars(pico: u128) -> String {
+    let micro = pico / 1_000_000;
+    let (whole, part) = (micro / 1_000_000, micro % 1_000_000);
+    if micro >= 1_000 {
+        format!("${whole}.{:03}", part / 1_000)
+    } else {
+        format!("${whole}.{part:06}")
+    }
+}
