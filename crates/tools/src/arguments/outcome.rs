@@ -73,8 +73,10 @@ pub enum IssueKind {
     ForeignLiteral,
     /// A line break, tab or other control character stood in a string unescaped.
     ControlCharacter,
-    /// A backslash escaped nothing that can be escaped: kept as a backslash.
+    /// A backslash stood before something that needs none: before a single quote it went, elsewhere it is a backslash now.
     BadEscape,
+    /// White space that JSON does not know, or a byte order mark, went.
+    ForeignSpace,
     /// A closing bracket too many went.
     ExtraBracket,
     /// The text ends within a string, which was closed: its end may be missing.

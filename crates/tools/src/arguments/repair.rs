@@ -19,7 +19,7 @@ pub(super) fn repair(text: &str) -> Result<Arguments, ArgumentsError> {
         issues: Vec::new(),
     };
     let fenced = reader.open_fence()?;
-    reader.blank();
+    reader.blank()?;
     if reader.peek() != Some('{') {
         return Err(reader.unreadable("an object"));
     }
@@ -67,10 +67,17 @@ impl<'t> Reader<'t> {
         Some(c)
     }
 
-    fn blank(&mut self) {
+    fn blank(&mut self) -> Result<(), ArgumentsError> {
         let rest = self.rest();
         let blank = |c: char| c.is_whitespace() || c == '\u{FEFF}';
-        self.at += rest.len() - rest.trim_start_matches(blank).len();
+        let length = rest.len() - rest.trim_start_matches(blank).len();
+        let skipped = rest.get(..length).unwrap_or_default();
+        let foreign = |c: char| !matches!(c, ' ' | '\n' | '\r' | '\t');
+        if let Some(at) = skipped.find(foreign) {
+            self.note(self.at + at, IssueKind::ForeignSpace)?;
+        }
+        self.at += length;
+        Ok(())
     }
 
     fn note(&mut self, at: usize, kind: IssueKind) -> Result<(), ArgumentsError> {
@@ -91,7 +98,7 @@ impl<'t> Reader<'t> {
 
     /// Steps over "```json" and the like.
     fn open_fence(&mut self) -> Result<bool, ArgumentsError> {
-        self.blank();
+        self.blank()?;
         let Some(rest) = self.rest().strip_prefix("```") else {
             return Ok(false);
         };
@@ -104,7 +111,7 @@ impl<'t> Reader<'t> {
     /// What may stand behind the object: a closing fence, brackets too many, a semicolon.
     fn end(&mut self, fenced: bool) -> Result<(), ArgumentsError> {
         loop {
-            self.blank();
+            self.blank()?;
             match self.peek() {
                 None => return Ok(()),
                 Some('}' | ']' | ')' | ';') => {
@@ -144,7 +151,7 @@ impl<'t> Reader<'t> {
         let mut keys = BTreeSet::new();
         let mut first = true;
         loop {
-            self.blank();
+            self.blank()?;
             match self.peek() {
                 None => {
                     self.note(self.at, IssueKind::CutBrackets)?;
@@ -157,7 +164,7 @@ impl<'t> Reader<'t> {
                 Some(',') if !first => {
                     let at = self.at;
                     self.next();
-                    self.blank();
+                    self.blank()?;
                     if self.peek().is_none_or(|c| c == closing) {
                         self.note(at, IssueKind::TrailingComma)?;
                         continue;
@@ -180,8 +187,6 @@ impl<'t> Reader<'t> {
                 self.out.truncate(before);
             }
             first = false;
-            // A member that was cut off leaves nothing behind it; a list may begin anew.
-            first &= self.out.len() > before;
         }
         self.out.push(closing);
         Ok(())
@@ -197,7 +202,7 @@ impl<'t> Reader<'t> {
             self.note(start, IssueKind::CutMember)?;
             return Ok(Written::Cut);
         };
-        self.blank();
+        self.blank()?;
         match self.peek() {
             None => {
                 self.note(start, IssueKind::CutMember)?;
@@ -206,7 +211,7 @@ impl<'t> Reader<'t> {
             Some(':') => drop(self.next()),
             Some(_) => return Err(self.unreadable("`:` behind a key")),
         }
-        self.blank();
+        self.blank()?;
         self.out.push_str(&key);
         self.out.push(':');
         if self.value(depth)? == Written::Cut {
@@ -263,7 +268,7 @@ impl<'t> Reader<'t> {
                 None => break false,
                 closing if closing == quoted => break true,
                 Some('\\') => {
-                    if !self.escape(at, &mut out)? {
+                    if !self.escape(at, quoted, &mut out)? {
                         break false;
                     }
                 }
@@ -284,8 +289,13 @@ impl<'t> Reader<'t> {
         Ok((out, closed))
     }
 
-    /// What follows a backslash at `at`; whether the text goes on.
-    fn escape(&mut self, at: usize, out: &mut String) -> Result<bool, ArgumentsError> {
+    /// What follows a backslash at `at` within these quotes; whether the text goes on.
+    fn escape(
+        &mut self,
+        at: usize,
+        quoted: Option<char>,
+        out: &mut String,
+    ) -> Result<bool, ArgumentsError> {
         let Some(c) = self.next() else {
             return Ok(false);
         };
@@ -306,8 +316,12 @@ impl<'t> Reader<'t> {
                     out.push_str("\\\\u");
                 }
             }
-            // Right in single quotes, and harmless in double ones.
-            '\'' => out.push('\''),
+            '\'' => {
+                if quoted != Some('\'') {
+                    self.note(at, IssueKind::BadEscape)?;
+                }
+                out.push('\'');
+            }
             other => {
                 self.note(at, IssueKind::BadEscape)?;
                 out.push_str("\\\\");

@@ -149,8 +149,6 @@ fn new_tools_come_last_and_nothing_moves() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(64))]
-
     /// Whatever is added later, the bytes of the first offer begin the next one.
     #[test]
     fn adding_tools_extends_the_offer(

@@ -77,6 +77,12 @@ fn what_has_one_reading_is_mended() {
         r#"{"path":"C:\\Work\\data","b":1}"#,
         &[BadEscape, BadEscape, TrailingComma],
     );
+    check(r#"{"a":"it\'s"}"#, r#"{"a":"it's"}"#, &[BadEscape]);
+    check(
+        "{\u{a0}\"a\":\u{3000}1}",
+        r#"{"a":1}"#,
+        &[ForeignSpace, ForeignSpace],
+    );
     check(r#"{"a":1}}"#, r#"{"a":1}"#, &[ExtraBracket]);
     check(
         r#"{"a":12345678901234567890123,}"#,
@@ -185,8 +191,6 @@ fn json() -> impl Strategy<Value = serde_json::Value> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(1_000))]
-
     /// No text does harm; what is read is an object, and reading that again changes nothing.
     #[test]
     fn hostile_text_is_read_or_refused(text in hostile(), brace in any::<bool>()) {

@@ -265,8 +265,6 @@ fn faults_of_both_texts_are_told() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(256))]
-
     /// Whatever the rules and however a call is written: it resolves to no tool that the policy denies.
     #[test]
     fn a_denied_tool_never_resolves(
