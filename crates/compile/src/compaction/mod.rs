@@ -1,7 +1,9 @@
-//! What stands for items that are no longer shown: a manifest made by rules.
+//! What stands for items that are no longer shown: a manifest made by rules, a summary made by a model.
 //!
 //! [`Manifest::of`] reads a span of items into lists (files, commands, errors, identifiers, …);
 //! [`Manifest::render`] makes of them a text of bounded size. Both are functions.
+//!
+//! [`summary_task`] is what a model is asked, [`read_summary`] reads what it answers.
 //!
 //! Not here: choosing the span, asking a model, storing anything.
 
@@ -14,9 +16,13 @@ mod manifest;
 mod render;
 mod sentence;
 mod shell;
+mod summary;
 mod words;
 
 pub use manifest::{
     CommandEntry, Covered, Decision, Entry, FileEntry, LinkEntry, Manifest, NamedValues, Speaker,
 };
 pub use render::{Allowance, ManifestText};
+pub use summary::{
+    BadSummary, SummaryOptions, SummaryTask, read_summary, summary_lines, summary_task,
+};

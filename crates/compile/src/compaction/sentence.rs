@@ -94,17 +94,21 @@ fn sentences(text: &str) -> impl Iterator<Item = &str> {
 /// One line of at most about `limit` bytes: white space is made one, and of what is longer the beginning
 /// and the end are kept, with the number of characters between them.
 pub(super) fn shorten(text: &str, limit: usize) -> String {
-    let line = one_line(text);
-    if line.len() <= limit {
-        return line;
+    ends(&one_line(text), limit)
+}
+
+/// The beginning and the end of what is longer than `limit` bytes, with the number of characters between.
+pub(super) fn ends(text: &str, limit: usize) -> String {
+    if text.len() <= limit {
+        return text.to_owned();
     }
     let (head, tail) = (limit / 4 * 3, limit / 4);
-    let head = line.get(..floor(&line, head)).unwrap_or_default();
-    let tail = line
-        .get(ceil(&line, line.len() - tail)..)
+    let head = text.get(..floor(text, head)).unwrap_or_default();
+    let tail = text
+        .get(ceil(text, text.len() - tail)..)
         .unwrap_or_default();
-    let between = line
-        .get(head.len()..line.len() - tail.len())
+    let between = text
+        .get(head.len()..text.len() - tail.len())
         .map_or(0, |middle| middle.chars().count());
     format!(
         "{} [… {between} characters …] {}",
