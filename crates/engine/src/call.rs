@@ -97,7 +97,8 @@ impl Conversation {
         let mut contributions = said_before(&self.instructions(at.clone()).await?)?;
         contributions.extend_from_slice(also);
         let plan_key = format!("@plan/{}/{}", target.format(), target.model());
-        let plan = self.plan(&plan_key, at).await?;
+        let plan = self.plan(&plan_key, at.clone()).await?;
+        let covers = self.covers_at(at).await?.on(&path.nodes);
         let items: Vec<PathItem> = path
             .nodes
             .iter()
@@ -114,7 +115,7 @@ impl Conversation {
 
         let input = CompileInput {
             path: &items,
-            covers: &[],
+            covers: &covers,
             contributions: &contributions,
             plan: &plan,
             request: &request,

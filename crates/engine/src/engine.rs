@@ -9,6 +9,7 @@ use contexture_store::{
 };
 use contexture_store_sqlite::SqliteStore;
 
+use crate::compaction::Breakers;
 use crate::environment::{Clock, IdSource, RandomIds, SystemClock};
 use crate::error::EngineError;
 use crate::open::Database;
@@ -22,6 +23,7 @@ pub struct Engine {
     ids: Arc<dyn IdSource>,
     catalogue: Arc<Catalogue>,
     secrets: Option<Arc<Secrets>>,
+    breakers: Arc<Breakers>,
 }
 
 impl Engine {
@@ -34,6 +36,7 @@ impl Engine {
             ids: Arc::new(RandomIds),
             catalogue: Arc::new(Catalogue::builtin().clone()),
             secrets: None,
+            breakers: Arc::default(),
         }
     }
 
@@ -123,6 +126,10 @@ impl Engine {
 
     pub(crate) fn secrets(&self) -> Option<&Secrets> {
         self.secrets.as_deref()
+    }
+
+    pub(crate) fn breakers(&self) -> &Breakers {
+        &self.breakers
     }
 
     pub(crate) fn now_ms(&self) -> i64 {

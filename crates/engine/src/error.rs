@@ -106,6 +106,30 @@ pub enum EngineError {
     /// The compiler refused.
     #[error(transparent)]
     Refused(#[from] contexture_compile::Refusal),
+    /// No part of the history can be stood for by something shorter.
+    #[error("nothing to compact: {why}")]
+    NothingToCompact {
+        /// Why.
+        why: &'static str,
+    },
+    /// The span cuts through what a compaction in effect stands for.
+    #[error(
+        "{first} to {last} overlaps what compaction {compaction} stands for: take all of it or none"
+    )]
+    CoverOverlap {
+        /// The first node of the span.
+        first: contexture_ir::NodeId,
+        /// The last.
+        last: contexture_ir::NodeId,
+        /// The compaction in the way.
+        compaction: contexture_ir::NodeId,
+    },
+    /// The node stands for nothing on this branch.
+    #[error("{compaction} is no compaction in effect on this branch")]
+    NotInEffect {
+        /// The node.
+        compaction: contexture_ir::NodeId,
+    },
     /// The answer has no place in this format.
     #[error("cannot record an answer in {format}: expected a provider's response body")]
     NotAResponse {
@@ -136,6 +160,9 @@ impl EngineError {
             Self::Render(_) => "cannot_render",
             Self::Catalogue(_) => "unknown_model",
             Self::Refused(refusal) => refusal.kind(),
+            Self::NothingToCompact { .. } => "nothing_to_compact",
+            Self::CoverOverlap { .. } => "cover_overlap",
+            Self::NotInEffect { .. } => "not_in_effect",
             Self::NotAResponse { .. } => "not_a_response",
         }
     }
@@ -163,6 +190,9 @@ impl EngineError {
             | Self::Render(_)
             | Self::Catalogue(_)
             | Self::Refused(_)
+            | Self::NothingToCompact { .. }
+            | Self::CoverOverlap { .. }
+            | Self::NotInEffect { .. }
             | Self::NotAResponse { .. } => false,
         }
     }

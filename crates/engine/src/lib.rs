@@ -9,6 +9,7 @@
 mod branches;
 mod builder;
 mod call;
+mod compaction;
 mod conversation;
 mod draft;
 mod engine;
@@ -32,6 +33,11 @@ mod usage;
 
 pub use builder::ConversationBuilder;
 pub use call::CompiledCall;
+pub use compaction::{
+    BreakerPolicy, CompactOptions, CompactRequest, CompactSpan, Compacted, CompactionDraft,
+    Compactor, CompactorError, CoverEntry, ManifestCompactor, ModelCompactor, PrepareOptions,
+    Prepared, Reported, Trigger, UsagePreference,
+};
 pub use conversation::Conversation;
 pub use draft::Draft;
 pub use engine::Engine;

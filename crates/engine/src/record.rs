@@ -1,9 +1,13 @@
 //! A model's answer, stored.
 
-use contexture_ir::{BranchName, FinishReason, MessageId, NodeId, ResponseId, Usage, meaning_hash};
+use std::sync::Arc;
+
+use contexture_ir::{
+    Audience, BranchName, FinishReason, MessageId, NodeId, ResponseId, Usage, meaning_hash,
+};
 use contexture_store::{
-    AppendAt, AppendRequest, At, NewItem, NodeKind, OnMoved, ReadRequest, StateChange, StateKey,
-    StatePatch,
+    AppendAt, AppendRequest, At, NewItem, Node, NodeKind, OnMoved, ReadRequest, StateChange,
+    StateKey, StatePatch,
 };
 use contexture_wire::{Kind, Loss, lift};
 
@@ -15,6 +19,9 @@ use crate::path::message_of;
 
 /// The schema version of a stored plan.
 pub(crate) const PLAN_VERSION: u32 = 1;
+
+/// How far back an answer looks for the output it goes on from, behind compactions and changes of state.
+const BEFORE: u64 = 16;
 
 /// What became of a model's answer.
 #[derive(Clone, Debug, PartialEq)]
@@ -137,11 +144,13 @@ impl Conversation {
         key: NodeId,
     ) -> Result<MessageId, EngineError> {
         if let Some(base) = base {
-            let path = self.path(ReadRequest::last(At::Node(base), 1)).await?;
-            let last = path
-                .nodes
-                .first()
-                .filter(|node| node.kind == NodeKind::FunctionCallOutput);
+            let path = self.path(ReadRequest::last(At::Node(base), BEFORE)).await?;
+            // What the engine put there itself says nothing.
+            let said = |node: &&Arc<Node>| {
+                node.kind != NodeKind::Compaction && node.audience != Audience::NONE
+            };
+            let last = path.nodes.iter().rev().find(said);
+            let last = last.filter(|node| node.kind == NodeKind::FunctionCallOutput);
             if let Some(node) = last {
                 return message_of(node);
             }

@@ -7,6 +7,7 @@
 )]
 
 mod calls;
+mod compaction;
 mod deepagents;
 mod drafts;
 mod grown;

@@ -1,0 +1,102 @@
+//! The breaker: a model that fails again and again is left alone for a while.
+//!
+//! It belongs to the engine and not to a path: whether a provider answers is a matter of this process and
+//! this hour, and a rewind does not mend it. While it is open compactions are manifests alone, so a compile
+//! always makes progress; after a time by the engine's clock one attempt is let through, and its success
+//! closes it.
+
+use std::collections::BTreeMap;
+use std::sync::{Mutex, PoisonError};
+
+/// When a model is left alone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BreakerPolicy {
+    /// After so many failures in a row. Default 3.
+    pub failures: u32,
+    /// For so many milliseconds. Default a minute.
+    pub rest_ms: i64,
+}
+
+impl Default for BreakerPolicy {
+    fn default() -> Self {
+        Self {
+            failures: 3,
+            rest_ms: 60_000,
+        }
+    }
+}
+
+/// The breakers of an engine, one for each configuration of a compactor.
+#[derive(Debug, Default)]
+pub(crate) struct Breakers(Mutex<BTreeMap<String, Breaker>>);
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Breaker {
+    failures: u32,
+    /// When the last attempt failed, or the one that was let through began.
+    since_ms: i64,
+}
+
+impl Breakers {
+    /// Whether an attempt may be made now. One that is let through while the breaker is open keeps others
+    /// out until it ended, or until the time has passed once more.
+    pub(crate) fn may_try(&self, configuration: &str, policy: BreakerPolicy, now_ms: i64) -> bool {
+        self.with(configuration, |breaker| {
+            if breaker.failures < policy.failures {
+                return true;
+            }
+            let rested = now_ms.saturating_sub(breaker.since_ms) >= policy.rest_ms;
+            if rested {
+                breaker.since_ms = now_ms;
+            }
+            rested
+        })
+    }
+
+    /// An attempt succeeded.
+    pub(crate) fn succeeded(&self, configuration: &str) {
+        self.with(configuration, |breaker| *breaker = Breaker::default());
+    }
+
+    /// An attempt failed.
+    pub(crate) fn failed(&self, configuration: &str, now_ms: i64) {
+        self.with(configuration, |breaker| {
+            breaker.failures = breaker.failures.saturating_add(1);
+            breaker.since_ms = now_ms;
+        });
+    }
+
+    fn with<T>(&self, configuration: &str, work: impl FnOnce(&mut Breaker) -> T) -> T {
+        // Two numbers: a panic leaves none half written.
+        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        work(all.entry(configuration.to_owned()).or_default())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_breaker_opens_rests_and_lets_one_through() {
+        let (all, policy) = (
+            Breakers::default(),
+            BreakerPolicy {
+                failures: 3,
+                rest_ms: 100,
+            },
+        );
+        for now in 0..3 {
+            assert!(all.may_try("m", policy, now));
+            all.failed("m", now);
+        }
+        assert!(!all.may_try("m", policy, 50) && all.may_try("other", policy, 50));
+        assert!(all.may_try("m", policy, 102), "half open");
+        assert!(!all.may_try("m", policy, 103), "one at a time");
+        all.failed("m", 110);
+        assert!(!all.may_try("m", policy, 209));
+        assert!(all.may_try("m", policy, 210));
+        all.succeeded("m");
+        assert!(all.may_try("m", policy, 211) && all.may_try("m", policy, 212));
+    }
+}

@@ -1,0 +1,423 @@
+//! Compacting a branch on demand, and taking it back.
+
+use std::ops::RangeInclusive;
+use std::sync::Arc;
+
+use contexture_compile::compaction::{Allowance, Covered, Manifest};
+use contexture_compile::{Advice, Target};
+use contexture_ir::{Audience, Compaction, ContentHash, Item, NodeId, Origin, Part, TextPart};
+use contexture_store::{
+    AppendAt, AppendRequest, At, NewItem, NodeKind, NodeQuery, StatePatch, StateRequest,
+};
+use contexture_tokens::{TokenCounter, counter_for};
+
+use super::breaker::BreakerPolicy;
+use super::compactor::{CompactRequest, Compactor, ManifestCompactor};
+use super::cover::{CoverEntry, Covers, KEY};
+use super::provenance::{COVERS, made, provenance};
+use super::snapshot::Snapshot;
+use super::trigger::share;
+use crate::conversation::Conversation;
+use crate::engine::Engine;
+use crate::error::EngineError;
+use crate::path::parse;
+use crate::state_node::state_node;
+
+/// The least a manifest may take, in tokens.
+const LEAST: u64 = 256;
+
+/// What a compaction shall stand for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum CompactSpan {
+    /// What the compile had to leave out, else the older part of the history.
+    #[default]
+    Older,
+    /// The nodes from one to another, with the rest of their blocks.
+    Nodes {
+        /// The first.
+        first: NodeId,
+        /// The last.
+        last: NodeId,
+    },
+}
+
+/// How to compact.
+#[derive(Clone, Debug)]
+pub struct CompactOptions {
+    /// What it shall stand for.
+    pub span: CompactSpan,
+    /// What sums up. Default: the manifest alone.
+    pub compactor: Arc<dyn Compactor>,
+    /// What the compactor is told to keep.
+    pub instructions: Option<String>,
+    /// How much of the history stays as it is, in per cent of the space of a request. Default 40; at most
+    /// half of what there is.
+    pub keep: u8,
+    /// How large a manifest may be, in per cent of the span's tokens; at least 256 tokens. Default 15.
+    pub manifest: u8,
+    /// When a failing compactor is left alone.
+    pub breaker: BreakerPolicy,
+}
+
+impl Default for CompactOptions {
+    fn default() -> Self {
+        Self {
+            span: CompactSpan::default(),
+            compactor: Arc::new(ManifestCompactor),
+            instructions: None,
+            keep: 40,
+            manifest: 15,
+            breaker: BreakerPolicy::default(),
+        }
+    }
+}
+
+/// A compaction that is not stored yet.
+#[derive(Clone, Debug)]
+pub struct CompactionDraft {
+    /// The first node it stands for.
+    pub first: NodeId,
+    /// The last.
+    pub last: NodeId,
+    /// How many items those are.
+    pub items: usize,
+    /// What they show, in tokens; earlier compactions among them count instead of what they stand for.
+    pub tokens: u64,
+    /// What stands for them, in tokens.
+    pub summary_tokens: u64,
+    /// What stands for them: a compactor's summary, if it made one, and the manifest.
+    pub summary: Vec<String>,
+    /// Whether the summary is an earlier one of the same span.
+    pub reused: bool,
+    /// Why the compactor made no summary, if it failed or was left alone.
+    pub failure: Option<String>,
+    covers: Covers,
+    item: Compaction,
+}
+
+/// A compaction that was stored.
+#[derive(Clone, Debug)]
+pub struct Compacted {
+    /// Its node.
+    pub node: NodeId,
+    /// The head of the branch now.
+    pub head: Option<NodeId>,
+    /// What it is.
+    pub draft: CompactionDraft,
+}
+
+impl Conversation {
+    /// Compacts this branch: what is older is stood for by a manifest, and by a summary if the compactor
+    /// makes one. The nodes stay; [`Self::uncompact`] takes it back.
+    ///
+    /// # Errors
+    /// [`EngineError::NothingToCompact`], [`EngineError::CoverOverlap`], the store's `StateConflict` if
+    /// somebody compacted meanwhile (nothing is stored then), or its other errors.
+    pub async fn compact(
+        &self,
+        target: &Target,
+        options: &CompactOptions,
+    ) -> Result<Compacted, EngineError> {
+        let draft = self.draft_compaction(target, options).await?;
+        self.store_compaction(draft).await
+    }
+
+    /// What [`Self::compact`] would store. Asks the compactor, stores nothing.
+    ///
+    /// # Errors
+    /// As [`Self::compact`].
+    pub async fn draft_compaction(
+        &self,
+        target: &Target,
+        options: &CompactOptions,
+    ) -> Result<CompactionDraft, EngineError> {
+        let advice = match (options.span, self.compile(target)) {
+            (CompactSpan::Older, compiling) => match compiling.await {
+                Ok(call) => call.advice,
+                // A history that cannot be sent needs it all the more.
+                Err(EngineError::Refused(_)) => None,
+                Err(error) => return Err(error),
+            },
+            (CompactSpan::Nodes { .. }, _) => None,
+        };
+        self.draft_advised(target, options, advice).await
+    }
+
+    /// As [`Self::compact`], with the advice of a compile that was made already.
+    pub(crate) async fn compact_advised(
+        &self,
+        target: &Target,
+        options: &CompactOptions,
+        advice: Option<Advice>,
+    ) -> Result<Compacted, EngineError> {
+        let draft = self.draft_advised(target, options, advice).await?;
+        self.store_compaction(draft).await
+    }
+
+    async fn draft_advised(
+        &self,
+        target: &Target,
+        options: &CompactOptions,
+        advice: Option<Advice>,
+    ) -> Result<CompactionDraft, EngineError> {
+        let snapshot = self.snapshot().await?;
+        let spec = self.engine().catalogue().resolve(target.model())?;
+        let counter = counter_for(spec.encoding);
+        let request = target.request(self.engine().catalogue())?;
+        let space = request.window.saturating_sub(request.reserve);
+        let shown = snapshot.shown();
+        let weights = snapshot.weights(&shown, counter);
+        let span = match options.span {
+            CompactSpan::Nodes { first, last } => snapshot.given(first, last)?,
+            CompactSpan::Older => {
+                let keep = share(space, options.keep).min(weights.iter().sum::<u64>() / 2);
+                snapshot.older(advice.as_ref(), &weights, keep)?
+            }
+        };
+        self.draft_of(&snapshot, span, &shown, &weights, options, counter)
+            .await
+    }
+
+    /// Stores a draft: the item and what it stands for, in one transaction.
+    ///
+    /// # Errors
+    /// The store's; `StateConflict` if somebody compacted since the draft was made.
+    pub async fn store_compaction(&self, draft: CompactionDraft) -> Result<Compacted, EngineError> {
+        let now = self.engine().now_ms();
+        let node = Engine::node_id(&self.engine().fresh_key(), 0);
+        let item = Item::from(draft.item.clone());
+        let new = NewItem {
+            origin: Origin::System,
+            audience: Audience::MODEL,
+            ..NewItem::new(node, &item, item.to_json(), now)
+        };
+        let mut entries = draft.covers.entries.clone();
+        entries.push(CoverEntry {
+            compaction: node,
+            first: draft.first,
+            last: draft.last,
+        });
+        let head = self.append_cover(new, &draft.covers, &entries, now).await?;
+        Ok(Compacted { node, head, draft })
+    }
+
+    /// Takes a compaction back: what it stands for is shown again on this branch. The item stays.
+    ///
+    /// # Errors
+    /// [`EngineError::NotInEffect`] if it stands for nothing here, or the store's.
+    pub async fn uncompact(&self, compaction: NodeId) -> Result<(), EngineError> {
+        let covers = self.covers_at(self.here()).await?;
+        let is_it = |entry: &CoverEntry| entry.compaction == compaction;
+        if !covers.entries.iter().any(is_it) {
+            return Err(EngineError::NotInEffect { compaction });
+        }
+        let entries: Vec<CoverEntry> = covers
+            .entries
+            .iter()
+            .filter(|entry| !is_it(entry))
+            .copied()
+            .collect();
+        let now = self.engine().now_ms();
+        let node = state_node(Engine::node_id(&self.engine().fresh_key(), 0), now)?;
+        self.append_cover(node, &covers, &entries, now).await?;
+        Ok(())
+    }
+
+    /// The compactions in effect on this branch, as they were stored.
+    ///
+    /// # Errors
+    /// [`EngineError::StoredState`] if the entry cannot be read, or the store's.
+    pub async fn compactions(&self) -> Result<Vec<CoverEntry>, EngineError> {
+        Ok(self.covers_at(self.here()).await?.entries)
+    }
+
+    pub(crate) async fn covers_at(&self, at: At) -> Result<Covers, EngineError> {
+        let request = StateRequest {
+            prefix: KEY.to_owned(),
+            ..StateRequest::all(at)
+        };
+        Covers::read(&self.store().state(self.owner(), self.id(), request).await?)
+    }
+
+    async fn append_cover(
+        &self,
+        item: NewItem,
+        covers: &Covers,
+        entries: &[CoverEntry],
+        now: i64,
+    ) -> Result<Option<NodeId>, EngineError> {
+        let at = AppendAt::Tip {
+            branch: self.branch(),
+        };
+        let mut request = AppendRequest::new(at, vec![item], now);
+        request.patch = StatePatch {
+            changes: vec![covers.change(entries)?],
+            from: 0,
+        };
+        Ok(self
+            .store()
+            .append(self.owner(), self.id(), request)
+            .await?
+            .head)
+    }
+
+    async fn draft_of(
+        &self,
+        snapshot: &Snapshot,
+        span: RangeInclusive<usize>,
+        shown: &[usize],
+        weights: &[u64],
+        options: &CompactOptions,
+        counter: &dyn TokenCounter,
+    ) -> Result<CompactionDraft, EngineError> {
+        let (first, last) = snapshot.ends(&span)?;
+        let inside = |at: &&usize| span.contains(&snapshot.place(**at));
+        let in_span: Vec<Covered<'_>> = shown
+            .iter()
+            .filter(inside)
+            .filter_map(|at| snapshot.covered(*at))
+            .collect();
+        let tokens = weights
+            .get(span.clone())
+            .unwrap_or_default()
+            .iter()
+            .sum::<u64>();
+        let originals: Vec<Covered<'_>> =
+            span.clone().filter_map(|at| snapshot.covered(at)).collect();
+        let beside = shown
+            .iter()
+            .filter(|at| !inside(at))
+            .filter_map(|at| snapshot.covered(*at));
+        let beside: Vec<Covered<'_>> = beside.collect();
+
+        let hash = snapshot.hash(&span);
+        let instructions = options
+            .instructions
+            .as_deref()
+            .map(str::trim)
+            .filter(|text| !text.is_empty());
+        let configuration = match instructions {
+            None => options.compactor.configuration(),
+            Some(text) => format!(
+                "{} {}",
+                options.compactor.configuration(),
+                ContentHash::of(text.as_bytes())
+            ),
+        };
+        let mut failure = None;
+        let earlier = self.earlier(hash, &configuration).await?;
+        let reused = earlier.is_some();
+        let summary = match earlier {
+            Some(summary) => Some(summary),
+            None => {
+                let request = CompactRequest {
+                    span: &in_span,
+                    instructions,
+                    catalogue: self.engine().catalogue(),
+                };
+                match self.summarise(request, &configuration, options).await {
+                    Ok(summary) => summary,
+                    Err(why) => {
+                        failure = Some(why);
+                        None
+                    }
+                }
+            }
+        };
+        let most = share(tokens, options.manifest).max(LEAST);
+        let manifest = Manifest::of(&originals)
+            .beside(&beside)
+            .render(Allowance::Tokens(most, counter))
+            .text;
+        let summarised = summary.is_some();
+        let summary: Vec<String> = summary.into_iter().chain([manifest]).collect();
+        let summary_tokens = summary
+            .iter()
+            .map(|text| counter.count(text).count)
+            .sum::<u64>();
+        if summary_tokens >= tokens {
+            return Err(EngineError::NothingToCompact {
+                why: "what would stand for it is no shorter",
+            });
+        }
+        let mut item = Compaction {
+            summary: summary
+                .iter()
+                .map(|text| Part::SummaryText(TextPart::new(text)))
+                .collect(),
+            ..Compaction::default()
+        };
+        item.extra.set(
+            COVERS,
+            provenance(first, last, hash, summarised.then_some(&configuration))?,
+        );
+        Ok(CompactionDraft {
+            first,
+            last,
+            items: span.count(),
+            tokens,
+            summary_tokens,
+            summary,
+            reused,
+            failure,
+            covers: snapshot.covers.clone(),
+            item,
+        })
+    }
+
+    /// Asks the compactor, unless its breaker is open.
+    async fn summarise(
+        &self,
+        request: CompactRequest<'_>,
+        configuration: &str,
+        options: &CompactOptions,
+    ) -> Result<Option<String>, String> {
+        let breakers = self.engine().breakers();
+        let compactor = options.compactor.configuration();
+        if !breakers.may_try(&compactor, options.breaker, self.engine().now_ms()) {
+            return Err(format!(
+                "left alone after {} failures",
+                options.breaker.failures
+            ));
+        }
+        debug_assert!(
+            configuration.starts_with(&compactor),
+            "the breaker's name is the compactor's"
+        );
+        match options.compactor.summarise(request).await {
+            Ok(summary) => {
+                breakers.succeeded(&compactor);
+                Ok(summary.filter(|text| !text.trim().is_empty()))
+            }
+            Err(error) => {
+                breakers.failed(&compactor, self.engine().now_ms());
+                Err(error.to_string())
+            }
+        }
+    }
+
+    /// A compactor's summary of the same content, made with the same configuration, wherever it stands in
+    /// this conversation.
+    async fn earlier(
+        &self,
+        hash: ContentHash,
+        configuration: &str,
+    ) -> Result<Option<String>, EngineError> {
+        let query = NodeQuery::Kind(NodeKind::Compaction);
+        let nodes = self.store().nodes(self.owner(), self.id(), query).await?;
+        for node in nodes.iter().rev().filter(|node| node.redacted_ms.is_none()) {
+            let Item::Compaction(compaction) = parse(node)? else {
+                continue;
+            };
+            if made(&compaction) == Some((hash.to_string(), configuration.to_owned())) {
+                return Ok(compaction
+                    .summary
+                    .first()
+                    .and_then(Part::as_text)
+                    .map(str::to_owned));
+            }
+        }
+        Ok(None)
+    }
+}

@@ -1,0 +1,82 @@
+//! The trait of what sums up a span, and the one that asks nobody.
+
+use std::fmt;
+
+use async_trait::async_trait;
+use contexture_catalogue::Catalogue;
+use contexture_compile::CompileError;
+use contexture_compile::compaction::{BadSummary, Covered};
+use contexture_llm::ModelError;
+use contexture_wire::{Format, WireError};
+
+/// What a compactor is asked.
+#[derive(Clone, Copy, Debug)]
+pub struct CompactRequest<'a> {
+    /// What the span shows, in order: an earlier compaction in the place of what it stands for.
+    pub span: &'a [Covered<'a>],
+    /// What the caller wants kept.
+    pub instructions: Option<&'a str>,
+    /// The models.
+    pub catalogue: &'a Catalogue,
+}
+
+/// Sums up a span in words. The manifest goes beside whatever it says.
+#[async_trait]
+pub trait Compactor: fmt::Debug + Send + Sync {
+    /// What its summaries depend on besides the span: one of the same span and configuration is used again.
+    fn configuration(&self) -> String;
+
+    /// A summary; `None`: the manifest is enough.
+    ///
+    /// # Errors
+    /// [`CompactorError`]: then the manifest stands alone.
+    async fn summarise(
+        &self,
+        request: CompactRequest<'_>,
+    ) -> Result<Option<String>, CompactorError>;
+}
+
+/// Leaves it to the manifest.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ManifestCompactor;
+
+#[async_trait]
+impl Compactor for ManifestCompactor {
+    fn configuration(&self) -> String {
+        "manifest".to_owned()
+    }
+
+    async fn summarise(&self, _: CompactRequest<'_>) -> Result<Option<String>, CompactorError> {
+        Ok(None)
+    }
+}
+
+/// Why there is no summary.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum CompactorError {
+    /// The model did not answer.
+    #[error(transparent)]
+    Model(#[from] ModelError),
+    /// The answer is no summary.
+    #[error(transparent)]
+    Summary(#[from] BadSummary),
+    /// The question does not fit the summariser.
+    #[error(transparent)]
+    Compile(#[from] CompileError),
+    /// The answer is not of its format.
+    #[error(transparent)]
+    Wire(#[from] WireError),
+    /// The answer is no answer.
+    #[error("the summariser's answer is no response in {format}")]
+    NotAResponse {
+        /// The format.
+        format: Format,
+    },
+    /// Another compactor's reason.
+    #[error("{why}")]
+    Other {
+        /// The reason.
+        why: String,
+    },
+}

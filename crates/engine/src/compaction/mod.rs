@@ -1,0 +1,27 @@
+//! Compaction: a part of the history is stood for by an item, reversibly.
+//!
+//! A [`Compactor`] makes the text, the tree takes it as a compaction item, and the state entry `@cover` says
+//! what it stands for on this branch. Nothing is deleted: taking the entry away, forking inside the span or
+//! rewinding before the compaction brings the originals back.
+//!
+//! Not here: what a manifest or a summary says (`contexture-compile`), models over HTTP.
+
+mod breaker;
+mod compact;
+mod compactor;
+mod cover;
+mod model;
+mod prepare;
+mod provenance;
+mod snapshot;
+mod span;
+mod trigger;
+
+pub use breaker::BreakerPolicy;
+pub(crate) use breaker::Breakers;
+pub use compact::{CompactOptions, CompactSpan, Compacted, CompactionDraft};
+pub use compactor::{CompactRequest, Compactor, CompactorError, ManifestCompactor};
+pub use cover::CoverEntry;
+pub use model::ModelCompactor;
+pub use prepare::{PrepareOptions, Prepared};
+pub use trigger::{Reported, Trigger, UsagePreference};

@@ -1,0 +1,222 @@
+//! A branch as a compaction sees it: the path, what is in effect on it, what the view shows.
+//!
+//! Not here: what is made of it ([`super::compact`]).
+
+use std::ops::RangeInclusive;
+use std::sync::Arc;
+
+use contexture_compile::compaction::Covered;
+use contexture_compile::{Advice, Cover};
+use contexture_ir::{ContentHash, Item, NodeId};
+use contexture_store::{At, Error as StoreError, Node, NodeKind, ReadRequest, Thing};
+use contexture_tokens::TokenCounter;
+
+use super::cover::Covers;
+use super::provenance::COVERS;
+use super::span::{Seams, overlaps};
+use crate::conversation::Conversation;
+use crate::error::EngineError;
+use crate::path::Path;
+
+/// A path, what is in effect on it, and where that was read.
+pub(crate) struct Snapshot {
+    pub(crate) path: Path,
+    pub(crate) covers: Covers,
+    pub(crate) places: Vec<Cover>,
+}
+
+impl Conversation {
+    pub(crate) async fn snapshot(&self) -> Result<Snapshot, EngineError> {
+        let path = self.path(ReadRequest::whole(self.here())).await?;
+        let covers = match path.head {
+            Some(head) => self.covers_at(At::Node(head)).await?,
+            None => Covers::default(),
+        };
+        let places = covers.on(&path.nodes);
+        Ok(Snapshot {
+            path,
+            covers,
+            places,
+        })
+    }
+}
+
+impl Snapshot {
+    /// Where the item at `at` stands in the view.
+    pub(crate) fn place(&self, at: usize) -> usize {
+        let cover = self.places.iter().find(|cover| cover.compaction == at);
+        cover.map_or(at, |cover| cover.first)
+    }
+
+    /// The places of the path that the view shows: what is not covered, and the outermost compactions in
+    /// the place of what they stand for.
+    pub(crate) fn shown(&self) -> Vec<usize> {
+        let covered = |at: usize| {
+            self.places
+                .iter()
+                .any(|cover| (cover.first..=cover.last).contains(&at))
+        };
+        let mut shown: Vec<usize> = (0..self.path.items.len())
+            .filter(|at| {
+                let compaction = self.places.iter().find(|cover| cover.compaction == *at);
+                match compaction {
+                    Some(cover) => !self.places.iter().any(|outer| {
+                        outer.compaction != *at
+                            && outer.first <= cover.first
+                            && cover.last <= outer.last
+                    }),
+                    None => !covered(*at) && !self.is_ours(*at),
+                }
+            })
+            .collect();
+        shown.sort_by_key(|at| self.place(*at));
+        shown
+    }
+
+    /// A compaction of ours that is not in effect shows nothing.
+    fn is_ours(&self, at: usize) -> bool {
+        matches!(
+            self.path.items.get(at).map(AsRef::as_ref),
+            Some(Item::Compaction(item)) if item.extra.get(COVERS).is_some()
+        )
+    }
+
+    /// What each place of the path adds to the view, in tokens.
+    pub(crate) fn weights(&self, shown: &[usize], counter: &dyn TokenCounter) -> Vec<u64> {
+        let mut weights = vec![0; self.path.items.len()];
+        for at in shown {
+            let weight = self
+                .path
+                .items
+                .get(*at)
+                .map(|item| counter.count(&item.text()).count);
+            if let Some(place) = weights.get_mut(self.place(*at)) {
+                *place += weight.unwrap_or_default();
+            }
+        }
+        weights
+    }
+
+    fn seams(&self) -> Seams {
+        Seams::of(&self.path.nodes, &self.path.items).around(&self.places)
+    }
+
+    /// The span that was asked for, with whole blocks.
+    pub(crate) fn given(
+        &self,
+        first: NodeId,
+        last: NodeId,
+    ) -> Result<RangeInclusive<usize>, EngineError> {
+        let at = |id: NodeId| {
+            let found = self.path.nodes.iter().position(|node| node.id == id);
+            found.ok_or_else(|| StoreError::not_found(Thing::Node, id))
+        };
+        let (start, end) = (at(first)?, at(last)?);
+        if start > end {
+            return Err(EngineError::NothingToCompact {
+                why: "the span ends before it begins",
+            });
+        }
+        let blocks = Seams::of(&self.path.nodes, &self.path.items);
+        let span = blocks.align(&(start..=end)).unwrap_or(start..=end);
+        match self.places.iter().find(|cover| overlaps(&span, cover)) {
+            Some(cover) => {
+                let (first, last) = self.ends(&span)?;
+                let compaction = self
+                    .path
+                    .nodes
+                    .get(cover.compaction)
+                    .map_or(first, |node| node.id);
+                Err(EngineError::CoverOverlap {
+                    first,
+                    last,
+                    compaction,
+                })
+            }
+            None => Ok(span),
+        }
+    }
+
+    /// The older part: from behind the opening and the compactions there are, as far as advised, or until
+    /// so many tokens are left.
+    pub(crate) fn older(
+        &self,
+        advice: Option<&Advice>,
+        weights: &[u64],
+        keep: u64,
+    ) -> Result<RangeInclusive<usize>, EngineError> {
+        let nothing = EngineError::NothingToCompact {
+            why: "the history is one round, or all of it is covered",
+        };
+        let seams = self.seams();
+        let opening = self
+            .path
+            .nodes
+            .iter()
+            .position(|node| node.kind != NodeKind::User);
+        // A second person's message, or a history that begins otherwise, is no opening.
+        let opening = opening.filter(|at| *at <= 1).unwrap_or(0);
+        let covered = self.places.iter().map(|cover| cover.last + 1).max();
+        let standing: u64 = self
+            .places
+            .iter()
+            .filter_map(|cover| weights.get(cover.first))
+            .sum();
+        // Compactions that take up half of what is kept are worth one for all of them.
+        let behind = covered
+            .filter(|_| standing <= keep / 2)
+            .unwrap_or(opening)
+            .max(opening);
+        let advised = match advice {
+            Some(Advice::Compact { last, .. }) => Some(*last),
+            _ => None,
+        };
+        let span = advised
+            .filter(|last| *last >= behind)
+            .and_then(|last| seams.align(&(behind..=last)))
+            .filter(|span| *span.start() >= behind && span.end() + 1 < weights.len());
+        let span = match (span, seams.longest(behind, weights, keep)) {
+            (Some(advised), Some(own)) => *advised.start()..=(*advised.end()).max(*own.end()),
+            (Some(span), None) | (None, Some(span)) => span,
+            // Behind the compactions nothing is left to take: one for all of them.
+            (None, None) => seams.longest(opening, weights, keep).ok_or(nothing)?,
+        };
+        Ok(span)
+    }
+
+    pub(crate) fn ends(
+        &self,
+        span: &RangeInclusive<usize>,
+    ) -> Result<(NodeId, NodeId), EngineError> {
+        let id = |at: usize| self.path.nodes.get(at).map(|node| node.id);
+        match (id(*span.start()), id(*span.end())) {
+            (Some(first), Some(last)) => Ok((first, last)),
+            _ => Err(EngineError::NothingToCompact {
+                why: "the history is empty",
+            }),
+        }
+    }
+
+    /// An item that models may read.
+    pub(crate) fn covered(&self, at: usize) -> Option<Covered<'_>> {
+        let node = self.path.nodes.get(at).filter(|node| node.audience.model)?;
+        Some(Covered {
+            index: at,
+            item: self.path.items.get(at)?,
+            hash: Some(node.content_hash),
+        })
+    }
+
+    /// The hash over what a span says: equal for a copy of it on another branch.
+    pub(crate) fn hash(&self, span: &RangeInclusive<usize>) -> ContentHash {
+        let nodes = self.path.nodes.get(span.clone()).unwrap_or_default();
+        let tells =
+            |node: &&Arc<Node>| node.audience.model && !matches!(node.kind, NodeKind::Compaction);
+        let hashes = nodes
+            .iter()
+            .filter(tells)
+            .map(|node| node.meaning_hash.unwrap_or(node.content_hash));
+        let bytes: Vec<u8> = hashes.flat_map(|hash| *hash.as_bytes()).collect();
+        ContentHash::of(&bytes)
+    }
+}

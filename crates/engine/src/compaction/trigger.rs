@@ -1,0 +1,101 @@
+//! When the history is compacted without being asked to.
+
+/// From which size on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Trigger {
+    /// So many per cent of the space of a request: window minus reserve.
+    Share(u8),
+    /// So many tokens.
+    Tokens(u64),
+    /// Only when something no longer fits.
+    Overflow,
+}
+
+impl Default for Trigger {
+    /// 85 per cent.
+    fn default() -> Self {
+        Self::Share(85)
+    }
+}
+
+/// What the provider said of a call, beside what was counted for it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Reported {
+    /// The input tokens that were reported.
+    pub tokens: u64,
+    /// The tokens that were counted for the same payload: `report.totals.tokens`.
+    pub counted: u64,
+}
+
+/// Which figure counts.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum UsagePreference {
+    /// The larger of the two.
+    #[default]
+    Max,
+    /// The reported one, the counted one where none was reported.
+    ReportedFirst,
+    /// The counted one.
+    CountedFirst,
+}
+
+/// A count in per mille of what the provider would report for it: 1,000 where nothing is known.
+pub(crate) fn scale(reported: Option<Reported>, preference: UsagePreference) -> u64 {
+    let Some(reported) = reported.filter(|one| one.counted > 0) else {
+        return 1_000;
+    };
+    let scale = reported.tokens.saturating_mul(1_000) / reported.counted;
+    match preference {
+        UsagePreference::Max => scale.max(1_000),
+        UsagePreference::ReportedFirst => scale.max(1),
+        UsagePreference::CountedFirst => 1_000,
+    }
+}
+
+/// Whether so many counted tokens are too many.
+pub(crate) fn fires(trigger: Trigger, counted: u64, space: u64, scale: u64) -> bool {
+    let used = scaled(counted, scale);
+    match trigger {
+        Trigger::Share(percent) => used > share(space, percent),
+        Trigger::Tokens(most) => used > most,
+        Trigger::Overflow => used > space,
+    }
+}
+
+/// A count at a scale of per mille.
+pub(crate) fn scaled(counted: u64, scale: u64) -> u64 {
+    u64::try_from(u128::from(counted) * u128::from(scale) / 1_000).unwrap_or(u64::MAX)
+}
+
+/// So many per cent of a figure.
+pub(crate) fn share(of: u64, percent: u8) -> u64 {
+    scaled(of, u64::from(percent) * 10)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_reported_scales_what_is_counted() {
+        let reported = Some(Reported {
+            tokens: 150,
+            counted: 100,
+        });
+        let less = Some(Reported {
+            tokens: 50,
+            counted: 100,
+        });
+        assert_eq!(scale(reported, UsagePreference::Max), 1_500);
+        assert_eq!(scale(less, UsagePreference::Max), 1_000);
+        assert_eq!(scale(less, UsagePreference::ReportedFirst), 500);
+        assert_eq!(scale(reported, UsagePreference::CountedFirst), 1_000);
+        assert_eq!(scale(None, UsagePreference::ReportedFirst), 1_000);
+        assert!(fires(Trigger::Share(100), 80, 100, 1_500));
+        assert!(!fires(Trigger::Share(100), 80, 100, 1_000));
+        assert!(fires(Trigger::Tokens(50), 51, 100, 1_000));
+        assert!(!fires(Trigger::Overflow, 100, 100, 1_000));
+        assert!(!fires(Trigger::default(), u64::MAX, u64::MAX, 500));
+    }
+}
