@@ -1,7 +1,9 @@
 //! Values outside the tree as rows.
 
 use contexture_ir::{ConversationId, Owner};
-use contexture_store::{Entry, EntryCursor, EntryPage, KeyScope, ListEntries, PutEntry, rules};
+use contexture_store::{
+    Entry, EntryCursor, EntryPage, Error, KeyScope, ListEntries, PutEntry, rules,
+};
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
 use crate::blob::check;
@@ -135,6 +137,67 @@ fn scope_of((kind, scope): (u8, String)) -> Result<KeyScope, Fault> {
             KeyScope::Conversation(id)
         }
     })
+}
+
+/// The columns [`verify`] looks at.
+const VERIFY: &str = "SELECT no, key, version, value_check, value, scope_kind FROM key_values";
+
+/// The values of a conversation between two keys, to be checked.
+pub(crate) fn verify_sql(conversation: u32) -> String {
+    format!(
+        "{VERIFY} WHERE (owner, scope) = (SELECT owner, id FROM conversations WHERE no = {conversation}) \
+         AND scope_kind = 2 AND no > ? AND no <= ? ORDER BY no LIMIT ?"
+    )
+}
+
+/// Checks a row of [`verify_sql`].
+pub(crate) fn verify(row: &Row<'_>, damaged: impl Fn(&str, &str) -> Error) -> Result<(), Fault> {
+    let key: String = row.get(1)?;
+    let wrong = |why| Err(damaged(&key, why).into());
+    if key.is_empty() || key.len() > 255 {
+        return wrong("its key is none");
+    }
+    if row.get::<_, i64>(2)? < 1 {
+        return wrong("its version is none");
+    }
+    let value = row.get_ref(4)?.as_blob_or_null();
+    let value = value.map_err(rusqlite::Error::from)?;
+    if row.get::<_, Option<[u8; 8]>>(3)? != value.map(check) {
+        return wrong("its bytes do not match their check");
+    }
+    Ok(())
+}
+
+/// What is wrong with values that belong to no conversation, a line each, at most `most`.
+pub(crate) fn verify_others(conn: &Connection, most: u32) -> rusqlite::Result<Vec<String>> {
+    let mut statement = conn.prepare(VERIFY)?;
+    let mut rows = statement.query([])?;
+    let mut lines = Vec::new();
+    while lines.len() < most as usize {
+        let row = match rows.next() {
+            Ok(Some(row)) => row,
+            Ok(None) => break,
+            // Those behind it cannot be reached.
+            Err(error) => {
+                lines.push(format!("key_values: {error}"));
+                break;
+            }
+        };
+        let number: i64 = row.get(0)?;
+        let wrong = |why: String| format!("row {number} of key_values: {why}");
+        match row.get(5).map_err(Fault::from).and_then(|kind| match kind {
+            0 | 1 => verify(row, |key, why| {
+                Error::invalid("value", format!("{key:?}, {why}"))
+            }),
+            2 => Ok(()),
+            other => Err(Error::invalid("value", format!("scope {other}")).into()),
+        }) {
+            Ok(()) => {}
+            Err(Fault::Store(error)) => lines.push(wrong(error.to_string())),
+            Err(Fault::Sql(error)) => lines.push(wrong(error.to_string())),
+        }
+    }
+    Ok(lines)
 }
 
 /// Writes or deletes a value; gives its new version.

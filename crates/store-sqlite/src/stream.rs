@@ -278,6 +278,63 @@ fn remove_chunks(conn: &Connection, conv: &Conv, stream: &StreamRecord) -> Resul
     Ok(())
 }
 
+/// Streams between two keys, to be checked.
+pub(crate) const VERIFY: &str = "SELECT id, stream, status, cancel, first_chunk, next_chunk, bytes, \
+     opened_ms, updated_ms, message FROM streams WHERE id > ? AND id <= ? ORDER BY id LIMIT ?";
+
+/// Checks a stream of [`VERIFY`] and every chunk of it.
+pub(crate) fn verify(conn: &Connection, conv: &Conv, row: &Row<'_>) -> Result<(), Fault> {
+    let stream = record(conv, row)?;
+    let damaged = |place: String, why: &str| Fault::from(conv.damaged("stream", place, why));
+    let whole = |why| damaged(format!("epoch {}", stream.epoch), why);
+    let given: u32 = conn
+        .prepare_cached("SELECT next_epoch FROM conversations WHERE no = ?")?
+        .query_row([conv.no], |row| row.get(0))?;
+    if epoch_no(stream.epoch) >= given {
+        return Err(whole("its epoch was never given"));
+    }
+    let mut statement = conn.prepare_cached(
+        "SELECT seq, chunk_check, chunk FROM stream_chunks \
+         WHERE conversation_no = ? AND epoch = ? ORDER BY seq",
+    )?;
+    let mut rows = statement.query([conv.no, epoch_no(stream.epoch)])?;
+    let (mut next, mut bytes) = (stream.first, 0);
+    while let Some(row) = rows.next()? {
+        let seq = row.get::<_, i64>(0)?;
+        let seq = u64::try_from(seq).unwrap_or(u64::MAX);
+        let place = |seq: u64| format!("epoch {} chunk {seq}", stream.epoch);
+        if seq != next {
+            return Err(damaged(place(next.min(seq)), "missing, or one too many"));
+        }
+        let chunk = row.get_ref(2)?.as_blob().map_err(rusqlite::Error::from)?;
+        if row.get::<_, [u8; 8]>(1)? != check(&stream, seq, chunk) {
+            return Err(damaged(place(seq), "its bytes do not match their check"));
+        }
+        next += 1;
+        bytes += chunk.len() as u64;
+    }
+    if next != stream.next || bytes != stream.bytes {
+        return Err(whole("its chunks are not those that are counted"));
+    }
+    Ok(())
+}
+
+/// Looks for chunks of no stream.
+pub(crate) fn strays(conn: &Connection, conv: &Conv) -> Result<(), Fault> {
+    let (first, last) = keys(conv.no);
+    let stray = conn
+        .prepare_cached(
+            "SELECT 1 FROM stream_chunks WHERE conversation_no = ?1 >> 32 AND epoch NOT IN \
+             (SELECT id & 0xffffffff FROM streams WHERE id BETWEEN ?1 AND ?2)",
+        )?
+        .exists([first, last])?;
+    if stray {
+        let why = "there are chunks of no stream";
+        return Err(conv.damaged("stream", "its chunks", why).into());
+    }
+    Ok(())
+}
+
 /// The chunks of these numbers, if they are what was stored.
 fn chunks(
     conn: &Connection,

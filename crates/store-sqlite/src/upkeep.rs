@@ -18,6 +18,7 @@ use crate::blob;
 use crate::codec;
 use crate::conv::Conv;
 use crate::fault::Fault;
+use crate::key_value;
 use crate::path::keys;
 use crate::store::SqliteStore;
 use crate::verify;
@@ -45,6 +46,7 @@ impl Maintenance for SqliteStore {
             let lines = statement.query_map([], |row| row.get::<_, String>(0))?;
             let mut lines = lines.collect::<Result<Vec<_>, _>>()?;
             lines.retain(|line| line != "ok");
+            lines.extend(key_value::verify_others(conn, LINES)?);
             Ok(lines)
         })
         .await

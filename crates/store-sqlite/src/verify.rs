@@ -5,8 +5,9 @@
 
 use std::collections::BTreeSet;
 
-use contexture_ir::{Audience, ContentHash, NodeId};
-use contexture_store::{BlobId, Error, Node, NodeKind, VerifyCursor, VerifyPage};
+use contexture_ir::{ContentHash, NodeId};
+use contexture_store::rules::{self, Counters};
+use contexture_store::{BlobId, Error, VerifyCursor, VerifyPage};
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
 use crate::blob;
@@ -14,10 +15,12 @@ use crate::branch;
 use crate::columns::COLUMNS;
 use crate::conv::Conv;
 use crate::fault::Fault;
+use crate::key_value;
 use crate::node_row;
 use crate::path::{Position, key, keys, stretches};
 use crate::search;
 use crate::state;
+use crate::stream;
 
 /// Rows of a page.
 const PAGE: u32 = 500;
@@ -26,7 +29,9 @@ const PAGE: u32 = 500;
 const NODES: u8 = 0;
 const ROOTS: u8 = 1;
 const BLOBS: u8 = 2;
-const NAMES: u8 = 3;
+const STREAMS: u8 = 3;
+const VALUES: u8 = 4;
+const NAMES: u8 = 5;
 
 /// Checks the page after `after`.
 pub(crate) fn page(
@@ -48,6 +53,8 @@ pub(crate) fn page(
         NODES => check.nodes(from.after)?,
         ROOTS => check.roots(from.after)?,
         BLOBS => check.blobs(from.after)?,
+        STREAMS => check.streams(from.after)?,
+        VALUES => check.values(from.after)?,
         _ => {
             check.names()?;
             return Ok(check.page);
@@ -60,7 +67,10 @@ pub(crate) fn page(
         },
         None => VerifyCursor {
             part: from.part + 1,
-            after: if from.part == NODES { first.after } else { 0 },
+            after: match from.part {
+                NODES | BLOBS => first.after,
+                _ => 0,
+            },
         },
     };
     debug_assert!(next.part <= NAMES, "{next:?}");
@@ -167,15 +177,15 @@ impl Check<'_> {
             return Err(damaged("its segment puts it elsewhere").into());
         }
         let parent = match position.depth.saturating_sub(1) {
-            0 => Some((0, 0, 0)),
+            0 => Some(Counters::default()),
             before => match at(before)? {
-                Some(seq) => counters(conn, key(no, seq))?,
+                Some(seq) => counters(conn, key(no, seq), before)?,
                 None => None,
             },
         };
         match parent {
             None => return Err(damaged("the node before it is missing").into()),
-            Some(parent) if !follows(parent, &node) => {
+            Some(parent) if !rules::follows(&parent, &node) => {
                 return Err(damaged("its counters do not follow those before it").into());
             }
             Some(_) => {}
@@ -228,6 +238,20 @@ impl Check<'_> {
         })
     }
 
+    fn streams(&mut self, after: i64) -> Result<Option<i64>, Fault> {
+        let to = keys(self.conv.no).1;
+        self.rows(stream::VERIFY, (after, to), "stream", |check, row| {
+            stream::verify(check.conn, check.conv, row)
+        })
+    }
+
+    fn values(&mut self, after: i64) -> Result<Option<i64>, Fault> {
+        let sql = key_value::verify_sql(self.conv.no);
+        self.rows(&sql, (after, i64::MAX), "value", |check, row| {
+            key_value::verify(row, |key, why| check.conv.damaged("value", key, why))
+        })
+    }
+
     fn names(&mut self) -> Result<(), Fault> {
         let (conn, conv) = (self.conn, self.conv);
         let branches = branch::all(conn, conv.no)?;
@@ -274,6 +298,8 @@ impl Check<'_> {
             };
             self.note(sound, "conversation", what)?;
         }
+        let strays = stream::strays(conn, conv);
+        self.note(strays, "stream", "its chunks")?;
         if !branches.iter().any(|row| row.no == conv.active_branch) {
             let why = "the active branch is missing";
             let missing = conv.damaged("conversation", "its branches", why);
@@ -283,36 +309,20 @@ impl Check<'_> {
     }
 }
 
-/// Messages, turns and newest compaction of a row.
-fn counters(conn: &Connection, id: i64) -> Result<Option<(u64, u64, u64)>, Fault> {
+/// What has happened up to a row at this depth.
+fn counters(conn: &Connection, id: i64, depth: u32) -> Result<Option<Counters>, Fault> {
     let row = conn
         .prepare_cached("SELECT messages, turns, compacted FROM nodes WHERE id = ?")?
         .query_row([id], |row| {
-            Ok((
-                row.get::<_, u32>(0)?.into(),
-                row.get::<_, u32>(1)?.into(),
-                row.get::<_, u32>(2)?.into(),
-            ))
+            Ok(Counters {
+                depth: depth.into(),
+                messages: row.get::<_, u32>(0)?.into(),
+                turns: row.get::<_, u32>(1)?.into(),
+                compacted: row.get::<_, u32>(2)?.into(),
+            })
         })
         .optional()?;
     Ok(row)
-}
-
-/// Whether a node's counters may follow those of the node before it. Whether its message is a new
-/// one depends on the whole path, and is not asked.
-fn follows((messages, turns, compacted): (u64, u64, u64), node: &Node) -> bool {
-    let new = node.messages.checked_sub(messages);
-    let turn = node.turns.checked_sub(turns);
-    let unseen = node.audience == Audience::NONE;
-    let expected = match node.kind {
-        NodeKind::Compaction => node.depth,
-        _ => compacted,
-    };
-    let turned = match node.kind {
-        NodeKind::User => turn == new,
-        _ => turn == Some(0),
-    };
-    matches!((new, unseen), (Some(0), _) | (Some(1), false)) && turned && node.compacted == expected
 }
 
 /// Whether an error says that stored bytes are wrong, and not that the medium fails.

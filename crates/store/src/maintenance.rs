@@ -20,9 +20,9 @@ use crate::node::NodeKind;
 #[async_trait]
 pub trait Maintenance: Send + Sync {
     /// Checks a part of a conversation: its nodes against their hashes, places, counters and state, its
-    /// state, blobs and names, and whether search knows of its nodes. What is damaged is a finding, and
-    /// the check goes on behind it. Begin without a cursor, go on with [`VerifyPage::next`]; or use
-    /// [`verify`].
+    /// state, blobs, streams, values and names, and whether search knows of its nodes. What is damaged
+    /// is a finding, and the check goes on behind it. Begin without a cursor, go on with
+    /// [`VerifyPage::next`]; or use [`verify`].
     ///
     /// # Errors
     /// [`Error::NotFound`], or reading is not possible at all.
@@ -33,7 +33,8 @@ pub trait Maintenance: Send + Sync {
         after: Option<VerifyCursor>,
     ) -> Result<VerifyPage, Error>;
 
-    /// What the medium itself says is wrong with it, one line each; none: nothing. Reads all of it.
+    /// What the medium itself says is wrong with it, one line each; none: nothing. Reads all of it. A
+    /// backend may add what is wrong with values that belong to no conversation.
     ///
     /// # Errors
     /// [`Error::NotOffered`] where it cannot be asked.

@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use contexture_ir::StreamId;
 use contexture_store::{
-    AppendChunks, AppendRequest, Error, ReadChunks, ReadRequest, StateKey, StatePatch, StateRequest,
+    AppendChunks, AppendRequest, Error, Expected, KeyScope, PutEntry, ReadChunks, ReadRequest,
+    StateKey, StatePatch, StateRequest, Store as _, verify,
 };
 use contexture_store_sqlite::SqliteStore;
 use contexture_store_testkit::Chat;
@@ -193,20 +194,15 @@ fn flipped_bits_never_change_what_is_read() {
             format!("word {n} {}", numbers.collect::<String>())
         })
         .collect();
-    let wanted = runtime.block_on(async {
+    let (wanted, wanted_beside) = runtime.block_on(async {
         let chat = Chat::start(Arc::new(SqliteStore::open(&path).unwrap())).await;
         chat.tip("main", words.iter().map(|word| item(word)).collect())
             .await
             .unwrap();
-        chat.path(on("main")).await
+        fill_beside(&chat).await;
+        (chat.path(on("main")).await, beside(&chat).await.unwrap())
     });
-    let conn = Connection::open(&path).unwrap();
-    conn.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()))
-        .unwrap();
-    conn.query_row("PRAGMA journal_mode = delete", [], |_| Ok(()))
-        .unwrap();
-    drop(conn);
-    let good = std::fs::read(&path).unwrap();
+    let good = closed(&path);
     let soak = std::env::var_os("CONTEXTURE_SOAK").is_some();
     let (mut reported, mut harmless) = (0, 0);
     let mut state = 20_261_120_u64;
@@ -226,7 +222,14 @@ fn flipped_bits_never_change_what_is_read() {
                 owner: "ada".parse().unwrap(),
                 id: "chat".parse().unwrap(),
             };
-            chat.read(ReadRequest::whole(on("main"))).await
+            let page = chat.read(ReadRequest::whole(on("main"))).await;
+            if let Ok(got) = beside(&chat).await {
+                let mut pairs = got.iter().zip(&wanted_beside);
+                // A stream's counters and a key have no check: then something is not found.
+                let same = pairs.all(|(got, wanted)| got.is_none() || got == wanted);
+                assert!(same, "bit {bit} changed a chunk or a value");
+            }
+            page
         });
         match read {
             Err(_) => reported += 1,
@@ -253,4 +256,108 @@ fn flipped_bits_never_change_what_is_read() {
         reported > 0 && harmless > 0,
         "{reported} reported, {harmless} harmless"
     );
+}
+
+/// The bytes of a database that nobody has open.
+fn closed(path: &Path) -> Vec<u8> {
+    let conn = Connection::open(path).unwrap();
+    conn.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()))
+        .unwrap();
+    conn.query_row("PRAGMA journal_mode = delete", [], |_| Ok(()))
+        .unwrap();
+    drop(conn);
+    std::fs::read(path).unwrap()
+}
+
+const CHUNK: &str = "a chunk of a running answer";
+const VALUE: &str = "a value outside the tree";
+
+/// A stream's chunks, and values of all scopes.
+async fn fill_beside(chat: &Chat) {
+    let streams = chat.store.streams().unwrap();
+    let stream = StreamId::derive("flips", &[]);
+    let opened = streams.open_stream(&chat.owner, &chat.id, stream, NOW);
+    let append = AppendChunks {
+        claim: opened.await.unwrap().stream.claim(),
+        seq: 0,
+        chunks: (0..40)
+            .map(|n| format!("{CHUNK} {n}").into_bytes().into())
+            .collect(),
+        at_ms: NOW,
+    };
+    let appended = streams.append_chunks(&chat.owner, &chat.id, append);
+    appended.await.unwrap();
+    for scope in scopes(chat) {
+        for n in 0..20 {
+            let put = PutEntry {
+                key: format!("key {n:02}"),
+                value: Some(format!("{VALUE} {n}").into_bytes().into()),
+                expect: Expected::Any,
+                at_ms: NOW,
+            };
+            chat.store
+                .put_entry(&chat.owner, &scope, put)
+                .await
+                .unwrap();
+        }
+    }
+}
+
+fn scopes(chat: &Chat) -> [KeyScope; 3] {
+    let resource = KeyScope::Resource("r".to_owned());
+    [
+        KeyScope::Owner,
+        resource,
+        KeyScope::Conversation(chat.id.clone()),
+    ]
+}
+
+/// The chunks, and the values as they are asked for; `None`: not found.
+async fn beside(chat: &Chat) -> Result<Vec<Option<Arc<[u8]>>>, Error> {
+    let streams = chat.store.streams().unwrap();
+    let read = ReadChunks::new(StreamId::derive("flips", &[]));
+    let page = streams.read_chunks(&chat.owner, &chat.id, read).await?;
+    let mut all: Vec<_> = page.chunks.into_iter().map(Some).collect();
+    all.resize(40, None);
+    for scope in scopes(chat) {
+        for n in 0..20 {
+            let key = format!("key {n:02}");
+            let entry = chat.store.entry(&chat.owner, &scope, &key).await?;
+            all.push(entry.map(|entry| entry.value));
+        }
+    }
+    Ok(all)
+}
+
+/// Whatever bit of a chunk or of a value is another one, checking says so.
+#[test]
+fn verification_finds_every_flipped_bit_of_chunks_and_values() {
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("flips.db");
+    runtime.block_on(async {
+        let chat = Chat::start(Arc::new(SqliteStore::open(&path).unwrap())).await;
+        fill_beside(&chat).await;
+    });
+    let good = closed(&path);
+    let mut places: Vec<usize> = Vec::new();
+    for text in [CHUNK, VALUE] {
+        let windows = good.windows(text.len()).enumerate();
+        let found = windows.filter(|(_, window)| *window == text.as_bytes());
+        places.extend(found.map(|(at, _)| at));
+    }
+    assert_eq!(places.len(), 100);
+    for (number, place) in places.into_iter().enumerate() {
+        let mut bad = good.clone();
+        bad[place + number % VALUE.len()] ^= 1 << (number % 8);
+        std::fs::write(&path, &bad).unwrap();
+        let found = runtime.block_on(async {
+            let store = SqliteStore::open(&path).unwrap();
+            let (owner, id) = ("ada".parse().unwrap(), "chat".parse().unwrap());
+            let upkeep = store.maintenance().unwrap();
+            let conversation = verify(upkeep, &owner, &id).await.unwrap().findings.len();
+            conversation + upkeep.verify_medium().await.unwrap().len()
+        });
+        assert_eq!(found, 1, "byte {place}");
+    }
 }

@@ -3,10 +3,11 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use contexture_ir::{CheckpointName, NodeId};
+use contexture_ir::{CheckpointName, NodeId, StreamId};
 use contexture_store::{
-    Activation, AppendRequest, BlobId, CollectRequest, Error, Maintenance, NewItem, NodeKind,
-    RefChange, StateKey, StatePatch, Store, Thing, verify,
+    Activation, AppendChunks, AppendRequest, BlobId, CollectRequest, Error, Expected, KeyScope,
+    Maintenance, NewItem, NodeKind, PutEntry, RefChange, StateKey, StatePatch, Store, Thing,
+    verify,
 };
 use contexture_store_sqlite::{SqliteOptions, SqliteStore, Synchronous};
 use contexture_store_testkit::Chat;
@@ -68,7 +69,46 @@ async fn filled(store: Arc<dyn Store>, id: &str) -> Chat {
         node: node(&first(7)),
     };
     chat.change(set).await.unwrap();
+    beside(&chat).await;
     chat
+}
+
+/// Streams, running and ended, and values in all scopes.
+async fn beside(chat: &Chat) {
+    let streams = chat.store.streams().unwrap();
+    for (word, chunks) in [("running", 3), ("empty", 0), ("ended", 2)] {
+        let stream = StreamId::derive(word, &[]);
+        let opened = streams.open_stream(&chat.owner, &chat.id, stream, NOW);
+        let claim = opened.await.unwrap().stream.claim();
+        let append = AppendChunks {
+            claim,
+            seq: 0,
+            chunks: (0..chunks)
+                .map(|n| format!("{word} {n}").into_bytes().into())
+                .collect(),
+            at_ms: NOW,
+        };
+        if chunks > 0 {
+            let appended = streams.append_chunks(&chat.owner, &chat.id, append);
+            appended.await.unwrap();
+        }
+    }
+    for scope in [
+        KeyScope::Owner,
+        KeyScope::Resource("r".to_owned()),
+        KeyScope::Conversation(chat.id.clone()),
+    ] {
+        for (key, value) in [("kept", Some(&b"value"[..])), ("gone", None)] {
+            let put = PutEntry {
+                key: key.to_owned(),
+                value: value.map(Arc::from),
+                expect: Expected::Any,
+                at_ms: NOW,
+            };
+            let put = chat.store.put_entry(&chat.owner, &scope, put);
+            put.await.unwrap();
+        }
+    }
 }
 
 /// The word of one of the first nodes.
@@ -110,6 +150,18 @@ async fn what_is_sound_has_no_findings_and_what_is_damaged_is_found_where_it_is(
         ("UPDATE branches SET messages = 33 WHERE id = 1 << 32 | 2".to_owned(), &[("branch", "main-v2")]),
         ("UPDATE checkpoints SET node_id = x'00000000000000000000000000000000' WHERE conversation_no = 1".to_owned(), &[("checkpoint", "there")]),
         ("UPDATE conversations SET active_branch = 77 WHERE no = 1".to_owned(), &[("conversation", "its branches")]),
+        ("UPDATE stream_chunks SET chunk = x'00' WHERE conversation_no = 1 AND seq = 1".to_owned(), &[("stream", "epoch 1 chunk 1"), ("stream", "epoch 3 chunk 1")]),
+        ("UPDATE stream_chunks SET seq = 9 WHERE conversation_no = 1 AND epoch = 1 AND seq = 2".to_owned(), &[("stream", "epoch 1 chunk 2")]),
+        ("DELETE FROM stream_chunks WHERE conversation_no = 1 AND epoch = 1 AND seq = 0".to_owned(), &[("stream", "epoch 1 chunk 0")]),
+        ("DELETE FROM stream_chunks WHERE conversation_no = 1 AND epoch = 1 AND seq = 2".to_owned(), &[("stream", "epoch 1")]),
+        ("UPDATE streams SET bytes = 1 WHERE id = 1 << 32 | 1".to_owned(), &[("stream", "epoch 1")]),
+        ("UPDATE streams SET status = 9 WHERE id = 1 << 32 | 2".to_owned(), &[("stream", "2")]),
+        ("UPDATE conversations SET next_epoch = 3 WHERE no = 1".to_owned(), &[("stream", "epoch 3")]),
+        ("DELETE FROM streams WHERE id = 1 << 32 | 3".to_owned(), &[("stream", "its chunks")]),
+        ("UPDATE key_values SET value = x'00' WHERE scope = 'chat' AND key = 'kept'".to_owned(), &[("value", "kept")]),
+        ("UPDATE key_values SET value = NULL WHERE scope = 'chat' AND key = 'kept'".to_owned(), &[("value", "kept")]),
+        ("UPDATE key_values SET version = 0 WHERE scope = 'chat' AND key = 'gone'".to_owned(), &[("value", "gone")]),
+        ("UPDATE key_values SET key = '' WHERE scope = 'chat' AND key = 'kept'".to_owned(), &[("value", "")]),
     ] {
         let path = directory.path().join("damaged.db");
         std::fs::write(&path, &good).unwrap();
@@ -134,6 +186,38 @@ async fn what_is_sound_has_no_findings_and_what_is_damaged_is_found_where_it_is(
             let _ = std::fs::remove_file(directory.path().join(format!("damaged.db{ending}")));
         }
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn values_of_no_conversation_are_checked_with_the_medium() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("values.db");
+    let chat = Chat::start_as(open(&path), "ada", "chat").await;
+    beside(&chat).await;
+    assert_eq!(upkeep(&chat).verify_medium().await.unwrap(), [""; 0]);
+    let conn = Connection::open(&path).unwrap();
+    for (damage, wanted) in [
+        (
+            "UPDATE key_values SET value = x'00' WHERE scope_kind = 0 AND key = 'kept'",
+            1,
+        ),
+        ("UPDATE key_values SET version = -1 WHERE scope = 'r'", 3),
+        ("UPDATE key_values SET scope_kind = 7 WHERE scope = 'r'", 3),
+        // A conversation's are checked with it.
+        (
+            "UPDATE key_values SET value = x'00' WHERE scope_kind = 2 AND key = 'kept'",
+            3,
+        ),
+    ] {
+        assert!(conn.execute(damage, []).unwrap() > 0, "{damage}");
+        let lines = upkeep(&chat).verify_medium().await.unwrap();
+        assert_eq!(lines.len(), wanted, "{damage}: {lines:?}");
+        assert!(
+            lines.iter().all(|line| line.contains("of key_values")),
+            "{lines:?}"
+        );
+    }
+    assert_eq!(findings(&chat).await, [("value", "kept".to_owned())]);
 }
 
 #[tokio::test(flavor = "multi_thread")]
