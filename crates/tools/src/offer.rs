@@ -133,8 +133,8 @@ impl Registry {
         let same = wish
             .latched
             .filter(|latched| latched.choice == *wish.choice);
-        let held = same.map(|latched| latched.places.iter().collect());
-        let mut judge = Judge::new(self, wish, held.unwrap_or_default());
+        let held = same.map_or(&[][..], |latched| &latched.places);
+        let mut judge = Judge::new(self, wish, held);
         let chosen = judge.places();
         let places = latch(wish.latched, chosen);
         let removed = judge.removed.iter().map(|removed| &removed.tool);
@@ -168,8 +168,9 @@ fn latch(latched: Option<&Selection>, chosen: Vec<Place>) -> Vec<Place> {
 struct Judge<'a> {
     registry: &'a Registry,
     wish: Wish<'a>,
-    /// What the same choice kept before: not measured against the task again.
-    held: BTreeSet<&'a Place>,
+    /// Tools and namespaces that the same choice kept before: not measured against the task again.
+    held_tools: BTreeSet<&'a ToolId>,
+    held_namespaces: BTreeSet<&'a Name>,
     /// For each criterion by task: whether it keeps a unit, by the index's numbers.
     tasks: Vec<Vec<bool>>,
     removed: Vec<Removed>,
@@ -187,8 +188,17 @@ enum Standing {
     Held,
 }
 
+/// How a unit of the index stands.
+fn standing(held: bool, unit: usize) -> Standing {
+    if held {
+        Standing::Held
+    } else {
+        Standing::Ranked(unit)
+    }
+}
+
 impl<'a> Judge<'a> {
-    fn new(registry: &'a Registry, wish: Wish<'a>, held: BTreeSet<&'a Place>) -> Self {
+    fn new(registry: &'a Registry, wish: Wish<'a>, held: &'a [Place]) -> Self {
         let tasks = wish.choice.criteria.iter().filter_map(|criterion| {
             let Criterion::Task { text, limit } = criterion else {
                 return None;
@@ -202,11 +212,20 @@ impl<'a> Judge<'a> {
             }
             Some(kept)
         });
+        let tool = |place: &'a Place| match place {
+            Place::Tool(id) => Some(id),
+            _ => None,
+        };
+        let namespace = |place: &'a Place| match place {
+            Place::Namespace(name) => Some(name),
+            _ => None,
+        };
         Self {
             tasks: tasks.collect(),
             registry,
             wish,
-            held,
+            held_tools: held.iter().filter_map(tool).collect(),
+            held_namespaces: held.iter().filter_map(namespace).collect(),
             removed: Vec::new(),
         }
     }
@@ -218,20 +237,19 @@ impl<'a> Judge<'a> {
         // Units are numbered as the index numbers them: flat functions, then namespaces.
         let mut unit = 0;
         for entry in registry.entries().filter(|entry| entry.id.group.is_none()) {
-            let place = Place::Tool(entry.id.clone());
             let standing = if entry.tool.as_function().is_none() {
                 Standing::Exempt
             } else {
                 unit += 1;
-                self.standing(&place, unit - 1)
+                standing(self.held_tools.contains(&entry.id), unit - 1)
             };
             if self.keeps(entry, standing) {
-                places.push((entry.id.name.folded(), place));
+                places.push((entry.id.name.folded(), Place::Tool(entry.id.clone())));
             }
         }
         for group in registry.groups_of(GroupKind::Namespace) {
             let place = Place::Namespace(group.name.clone());
-            let standing = self.standing(&place, unit);
+            let standing = standing(self.held_namespaces.contains(&group.name), unit);
             unit += 1;
             let mut kept = false;
             for entry in registry.members(group) {
@@ -285,14 +303,6 @@ impl<'a> Judge<'a> {
             }
         }
         tools
-    }
-
-    fn standing(&self, place: &Place, unit: usize) -> Standing {
-        if self.held.contains(place) {
-            Standing::Held
-        } else {
-            Standing::Ranked(unit)
-        }
     }
 
     /// Whether the choice keeps a tool; if not, it is noted.
