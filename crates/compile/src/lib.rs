@@ -47,6 +47,7 @@ mod treatment;
 mod weigh;
 
 pub use cache::bill::{CacheUse, Rates};
+pub use cache::content::{CacheObject, cache_object};
 pub use cache::diff::{CacheDiff, DiffError, DiffTarget, Difference, RebilledMoney, cache_diff};
 pub use cache::marks::{Kept, Mark, MarkPolicy, MarkReason, Marking, place_marks};
 pub use cache::outline::{Lasts, Outline, OutlineSegment, Part};

@@ -5,6 +5,7 @@
 //! history itself, which are the passes'.
 
 pub(crate) mod bill;
+pub(crate) mod content;
 pub(crate) mod diff;
 pub(crate) mod marks;
 pub(crate) mod outline;

@@ -266,3 +266,49 @@ fn what_is_no_request_is_named() {
         Err(DiffError::Second(_))
     ));
 }
+
+/// Nothing that comes in makes it panic: requests cut anywhere, bytes replaced, and depth without end.
+#[test]
+fn hostile_requests_are_refused_or_compared() {
+    let target = |format| DiffTarget {
+        format,
+        model: None,
+        counter: counter_for(contexture_tokens::Encoding::O200kBase),
+    };
+    let mut marked = request(&["a", "é\u{1f600}\"\\", "c"]);
+    marked["messages"][1]["content"][0]["cache_control"] = json!({"type": "ephemeral"});
+    marked["system"] = json!([{"type": "text", "text": "s", "cache_control": 1}]);
+    let text = marked.to_string();
+    for (at, _) in text.char_indices() {
+        let cut = text.split_at(at).0;
+        assert!(cache_diff(cut, &text, &target(Format::Anthropic)).is_err());
+        for new in ["0", "\"", "}"] {
+            let end = at + text[at..].chars().next().unwrap().len_utf8();
+            let changed = format!("{}{new}{}", &text[..at], &text[end..]);
+            for format in Format::PROVIDERS {
+                let found = cache_diff(&text, &changed, &target(format));
+                if let Ok(CacheDiff {
+                    difference: Some(one),
+                    ..
+                }) = &found
+                {
+                    assert!(one.byte <= one.bytes + 1, "{changed}");
+                }
+            }
+        }
+    }
+    let deep = |open: &str, close: &str, core: &str| {
+        format!("{}{core}{}", open.repeat(20_000), close.repeat(20_000))
+    };
+    for core in ["1", r#"{"cache_control":{"type":"ephemeral"}}"#] {
+        let content = deep(r#"[{"content":"#, "}]", core);
+        let request =
+            format!(r#"{{"messages":[{{"role":"user","content":{content}}}],"system":{content}}}"#);
+        let other = request.replace("ephemeral", "lasting").replace('1', "2");
+        cache_diff(&request, &other, &target(Format::Anthropic)).unwrap();
+        let element = format!(r#"{{"role":"user","content":{content}}}"#);
+        let _ = contexture_wire::mark(Format::Anthropic, &element, contexture_wire::Ttl::Usual);
+        let _ = contexture_wire::unmark(Format::Anthropic, &element);
+        let _ = contexture_wire::marks(Format::Anthropic, &element);
+    }
+}
