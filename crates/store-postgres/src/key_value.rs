@@ -57,6 +57,25 @@ fn read(row: &Row) -> Result<Option<Entry>, Fault> {
     }))
 }
 
+/// The values of a conversation, deleted ones too, to be checked.
+pub(crate) const VERIFY: &str = "SELECT key, version, at_ms, value_check, value \
+     FROM contexture.key_values WHERE owner = $1 AND scope_kind = 2 AND scope = $2 ORDER BY key";
+
+/// Checks a row of [`VERIFY`].
+pub(crate) fn verify(row: &Row) -> Result<(), Fault> {
+    let (version, check): (i64, Option<&[u8]>) = (get(row, 1)?, get(row, 3)?);
+    let value: Option<&[u8]> = get(row, 4)?;
+    if version < 1 {
+        return Err(corrupt(format!("its version is {version}")));
+    }
+    if value.is_some() != check.is_some() {
+        return Err(corrupt(
+            "it has a value without its check, or the check alone",
+        ));
+    }
+    read(row).map(drop)
+}
+
 /// The value of a key.
 pub(crate) async fn get_entry(
     tx: &Tx<'_>,

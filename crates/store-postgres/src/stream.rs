@@ -13,6 +13,7 @@ use contexture_store::{
     AppendChunks, ChunkPage, Error, FinishStream, ReadChunks, StreamClaim, StreamCursor, StreamEnd,
     StreamEpoch, StreamLimits, StreamOpened, StreamRecord, Thing, rules,
 };
+use futures_util::TryStreamExt as _;
 use futures_util::future::{try_join, try_join3};
 use tokio_postgres::Row;
 
@@ -352,6 +353,49 @@ fn remove_chunks(tx: &mut Tx<'_>, key: [u8; 16], epoch: StreamEpoch) {
         "DELETE FROM contexture.stream_chunks WHERE conversation = $1 AND epoch = $2",
         params![key, epoch_no(epoch)],
     );
+}
+
+/// Streams behind an epoch, each with the next epoch that is given.
+pub(crate) const VERIFY: &str = "SELECT s.stream, s.epoch, s.status, s.cancel, s.first_chunk, \
+     s.next_chunk, s.size, s.opened_ms, s.updated_ms, s.message, c.next_epoch \
+     FROM contexture.streams s JOIN contexture.conversations c \
+     ON c.conversation = s.conversation \
+     WHERE s.conversation = $1 AND s.epoch > $2 ORDER BY s.epoch LIMIT $3";
+
+/// Epochs that have chunks and no stream.
+pub(crate) const STRAYS: &str = "SELECT DISTINCT k.epoch FROM contexture.stream_chunks k \
+     WHERE k.conversation = $1 AND NOT EXISTS (SELECT FROM contexture.streams s \
+     WHERE s.conversation = k.conversation AND s.epoch = k.epoch) ORDER BY k.epoch";
+
+/// Checks a stream of [`VERIFY`] and every chunk of it.
+pub(crate) async fn verify(tx: &Tx<'_>, conv: &Conv, row: &Row) -> Result<(), Fault> {
+    let stream = record(row)?;
+    let epoch = stream.epoch;
+    let damaged = |place: String, why: &str| Fault::from(conv.damaged("stream", place, why));
+    let whole = |why| damaged(format!("epoch {epoch}"), why);
+    if epoch_no(epoch) >= get(row, 10)? {
+        return Err(whole("its epoch was never given"));
+    }
+    let asked = params![conv.key, epoch_no(epoch), 0_i64, i64::MAX];
+    let mut rows = std::pin::pin!(tx.stream(CHUNKS, asked).await?);
+    let (mut next, mut size) = (stream.first, 0);
+    while let Some(row) = rows.try_next().await? {
+        let seq = u64::try_from(get::<i64>(&row, 0)?).unwrap_or(u64::MAX);
+        let chunk: &[u8] = get(&row, 2)?;
+        let place = |seq: u64| format!("epoch {epoch} chunk {seq}");
+        if seq != next {
+            return Err(damaged(place(next.min(seq)), "missing, or one too many"));
+        }
+        if bytes(&row, 1)? != check(seq, chunk) {
+            return Err(damaged(place(seq), "its bytes do not match their check"));
+        }
+        next += 1;
+        size += chunk.len() as u64;
+    }
+    match next == stream.next && size == stream.bytes {
+        true => Ok(()),
+        false => Err(whole("its chunks are not those that are counted")),
+    }
 }
 
 /// The chunks of these numbers, if they are what was stored.

@@ -11,17 +11,19 @@ use contexture_ir::{ContentHash, ConversationId, Owner};
 use contexture_store::rules::{self, Counters};
 use contexture_store::{BlobId, Error, VerifyCursor, VerifyPage};
 use futures_util::TryStreamExt as _;
-use futures_util::future::try_join3;
+use futures_util::future::try_join4;
 use tokio_postgres::Row;
 
 use crate::conv::Conv;
 use crate::fault::{Fault, is_of_a_column};
+use crate::key_value;
 use crate::node_row::{self, columns};
-use crate::param::params;
+use crate::param::{Bytea, params};
 use crate::path::{Line, Position};
 use crate::row::{bytes, count, get};
 use crate::search_index::{self, RULE};
 use crate::state;
+use crate::stream;
 use crate::tx::Tx;
 
 /// Rows of a page, and of tables whose rows are large or cost more than one question.
@@ -33,7 +35,9 @@ const NODES: u8 = 0;
 const SEGMENTS: u8 = 1;
 const ROOTS: u8 = 2;
 const BLOBS: u8 = 3;
-const NAMES: u8 = 4;
+const STREAMS: u8 = 4;
+const VALUES: u8 = 5;
+const NAMES: u8 = 6;
 
 /// Nodes with what must agree with them: from column 21 on their segment, the node before, whether
 /// their state is there, and what search has of them.
@@ -106,6 +110,8 @@ pub(crate) async fn page(
         SEGMENTS => check.segments(from.after).await?,
         ROOTS => check.roots(from.after).await?,
         BLOBS => check.blobs(from.after).await?,
+        STREAMS => check.streams(from.after).await?,
+        VALUES => check.values().await?,
         _ => {
             check.names().await?;
             return Ok(check.page);
@@ -130,6 +136,8 @@ pub(crate) fn unreadable(
         SEGMENTS => "segment",
         ROOTS => "state",
         BLOBS => "blob",
+        STREAMS => "stream",
+        VALUES => "value",
         _ => "conversation",
     };
     let cause = std::error::Error::source(why).map(ToString::to_string);
@@ -354,13 +362,41 @@ impl Check<'_, '_> {
         Ok(None)
     }
 
+    async fn streams(&mut self, after: i64) -> Result<Option<i64>, Fault> {
+        let after = i32::try_from(after).unwrap_or(i32::MAX);
+        let params = params![self.conv.key, after, PAGE_LARGE];
+        let rows = self.tx.rows(stream::VERIFY, params).await?;
+        let mut last = None;
+        for row in &rows {
+            let epoch: i32 = get(row, 1)?;
+            let sound = stream::verify(self.tx, &self.conv, row).await;
+            self.note(sound, "stream", &format!("epoch {epoch}"))?;
+            last = Some(epoch.into());
+        }
+        Ok(last.filter(|_| rows.len() as i64 == PAGE_LARGE))
+    }
+
+    /// All at once: keys are no numbers to go on at.
+    async fn values(&mut self) -> Result<Option<i64>, Fault> {
+        let tx = self.tx;
+        let scope = Bytea::Text(self.conv.id.as_str().into());
+        let params = params![self.conv.owner.as_str(), scope];
+        let mut rows = std::pin::pin!(tx.stream(key_value::VERIFY, params).await?);
+        while let Some(row) = rows.try_next().await? {
+            let place = String::from_utf8_lossy(get(&row, 0)?).into_owned();
+            self.note(key_value::verify(&row), "value", &place)?;
+        }
+        Ok(None)
+    }
+
     async fn names(&mut self) -> Result<(), Fault> {
         let conv = &self.conv;
         let (owner, id) = (conv.owner.as_str(), conv.id.as_str());
         let said = params![conv.key, owner, id, conv.active_branch, conv.updated_ms];
-        let (branches, checkpoints, sums) = try_join3(
+        let (branches, checkpoints, strays, sums) = try_join4(
             self.tx.rows(BRANCH_ROWS, params![conv.key]),
             self.tx.rows(CHECKPOINT_ROWS, params![conv.key]),
+            self.tx.rows(stream::STRAYS, params![conv.key]),
             self.tx.rows(SUMS, said),
         )
         .await?;
@@ -383,6 +419,10 @@ impl Check<'_, '_> {
                 false => Err("its node is missing"),
             };
             self.say(sound, "checkpoint", get(row, 0)?)?;
+        }
+        for row in &strays {
+            let place = format!("epoch {}", get::<i32>(row, 0)?);
+            self.say(Err("its chunks are of no stream"), "stream", &place)?;
         }
         let Some(row) = sums.first() else {
             return Ok(());

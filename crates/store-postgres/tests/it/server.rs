@@ -41,15 +41,6 @@ impl Database {
 
     /// An empty database whose text columns have this encoding.
     pub(crate) async fn encoded(encoding: &str) -> Self {
-        Self::made(&format!("template0 ENCODING '{encoding}'")).await
-    }
-
-    /// A database with all that another has. Nobody may use that one meanwhile.
-    pub(crate) async fn copy_of(other: &Self) -> Self {
-        Self::made(&other.name).await
-    }
-
-    async fn made(template: &str) -> Self {
         static COUNT: AtomicUsize = AtomicUsize::new(0);
         let number = COUNT.fetch_add(1, Ordering::Relaxed);
         let name = format!("contexture_{}_{number}", std::process::id());
@@ -57,7 +48,9 @@ impl Database {
         let (start, _) = server.rsplit_once('/').expect("an address with a database");
         connect(&server)
             .await
-            .batch_execute(&format!("CREATE DATABASE {name} TEMPLATE {template}"))
+            .batch_execute(&format!(
+                "CREATE DATABASE {name} TEMPLATE template0 ENCODING '{encoding}'"
+            ))
             .await
             .unwrap();
         Self {

@@ -2,14 +2,15 @@
 
 use std::sync::Arc;
 
-use contexture_ir::CheckpointName;
+use contexture_ir::{CheckpointName, StreamId};
 use contexture_store::{
-    Activation, AppendRequest, BlobId, CollectRequest, Error, Maintenance, NodeKind, RefChange,
-    StateKey, StatePatch, Store, verify,
+    Activation, AppendChunks, AppendRequest, BlobId, CollectRequest, Error, Expected, KeyScope,
+    Maintenance, NodeKind, PutEntry, RefChange, StateKey, StatePatch, Store, StreamClaim, verify,
 };
 use contexture_store_postgres::{PostgresOptions, PostgresStore};
 use contexture_store_testkit::Chat;
 use contexture_store_testkit::chat::{NOW, item, node};
+use tokio_postgres::Client;
 
 use crate::own_server::OwnServer;
 use crate::proxy::{Cut, Proxy};
@@ -64,7 +65,38 @@ async fn filled(store: Arc<dyn Store>, id: &str) -> Chat {
     for n in 0..120 {
         put(&chat, &format!("blob {n}")).await;
     }
+    beside(&chat).await;
     chat
+}
+
+/// Values, one of them deleted, and a stream.
+async fn beside(chat: &Chat) {
+    let (store, owner, id) = (&chat.store, &chat.owner, &chat.id);
+    let scope = KeyScope::Conversation(id.clone());
+    for (key, value) in [("a", Some("value")), ("b", Some("value")), ("b", None)] {
+        let put = PutEntry {
+            key: key.to_owned(),
+            value: value.map(|value| Arc::from(value.as_bytes())),
+            expect: Expected::Any,
+            at_ms: NOW,
+        };
+        store.put_entry(owner, &scope, put).await.unwrap();
+    }
+    let streams = store.streams().unwrap();
+    let stream = StreamId::derive("stream", &[]);
+    let opened = streams.open_stream(owner, id, stream, NOW).await.unwrap();
+    let append = AppendChunks {
+        claim: StreamClaim {
+            stream,
+            epoch: opened.stream.epoch,
+        },
+        seq: 0,
+        chunks: ["one", "two", "three"]
+            .map(|chunk| Arc::from(chunk.as_bytes()))
+            .into(),
+        at_ms: NOW,
+    };
+    streams.append_chunks(owner, id, append).await.unwrap();
 }
 
 async fn put(chat: &Chat, bytes: &str) -> BlobId {
@@ -175,6 +207,30 @@ const DAMAGES: &[(&str, &[(&str, &str)])] = &[
         &[("blob", ""), ("blob", "")],
     ),
     (
+        "UPDATE stream_chunks SET chunk = 'x' WHERE seq = 1",
+        &[("stream", "epoch 1 chunk 1")],
+    ),
+    (
+        "UPDATE stream_chunks SET seq = 7 WHERE seq = 1",
+        &[("stream", "epoch 1 chunk 1")],
+    ),
+    (
+        "DELETE FROM stream_chunks WHERE seq = 2",
+        &[("stream", "epoch 1")],
+    ),
+    (
+        "UPDATE streams SET size = 1 WHERE epoch = 1",
+        &[("stream", "epoch 1")],
+    ),
+    (
+        "UPDATE streams SET status = 9 WHERE epoch = 1",
+        &[("stream", "epoch 1")],
+    ),
+    (
+        "UPDATE streams SET epoch = 5 WHERE epoch = 1",
+        &[("stream", "epoch 5"), ("stream", "epoch 1")],
+    ),
+    (
         "UPDATE branches SET messages = 33 WHERE branch = 2",
         &[("branch", "main-v2")],
     ),
@@ -204,42 +260,63 @@ const DAMAGES: &[(&str, &[(&str, &str)])] = &[
     ),
 ];
 
+/// Does damage to a table, looks, and puts the table back.
+async fn damaged<T>(client: &Client, damage: &str, look: impl Future<Output = T>) -> T {
+    let (_, rest) = damage.split_once("contexture.").unwrap();
+    let table = rest.split(' ').next().unwrap();
+    let keep = format!("CREATE TEMP TABLE kept AS TABLE contexture.{table}");
+    client.batch_execute(&keep).await.unwrap();
+    let count = client.execute(damage, &[]).await.unwrap();
+    assert!(count > 0, "{damage}");
+    let found = look.await;
+    let back = format!(
+        "TRUNCATE contexture.{table}; INSERT INTO contexture.{table} TABLE kept; DROP TABLE kept"
+    );
+    client.batch_execute(&back).await.unwrap();
+    found
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn what_is_damaged_is_found_where_it_is() {
-    let sound = Database::migrated().await;
-    let store = sound.store().await;
-    for id in ["chat", "other"] {
-        let chat = filled(Arc::clone(&store), id).await;
-        assert_eq!(findings(&chat).await, []);
-    }
-    drop(store);
+    let database = Database::migrated().await;
+    let store = database.store().await;
+    let chat = filled(Arc::clone(&store), "chat").await;
+    let other = filled(Arc::clone(&store), "other").await;
+    let client = database.client().await;
+    // Its key, which the damage to its listing takes away.
+    let key = "SELECT encode(conversation, 'hex') FROM contexture.listings WHERE id = 'chat'";
+    let key: String = client.query_one(key, &[]).await.unwrap().get(0);
     for (damage, wanted) in DAMAGES {
-        let database = Database::copy_of(&sound).await;
-        let client = database.client().await;
-        let (_, rest) = damage.split_once(' ').unwrap();
-        let table = rest.trim_start_matches("FROM ").split(' ').next().unwrap();
-        let damage = damage.replacen(table, &format!("contexture.{table}"), 1);
-        // Its key is the same wherever it is kept.
-        let ours = "(SELECT conversation FROM contexture.listings WHERE id = 'chat')";
-        let sql = format!("{damage} AND conversation = {ours}");
-        assert!(client.execute(&sql, &[]).await.unwrap() > 0, "{damage}");
-        let store = database.store().await;
-        let of = |id: &str| Chat {
-            store: Arc::clone(&store),
-            owner: "ada".parse().unwrap(),
-            id: id.parse().unwrap(),
+        let (verb, rest) = damage.split_once(' ').unwrap();
+        let (verb, rest) = match rest.strip_prefix("FROM ") {
+            Some(rest) => (format!("{verb} FROM"), rest),
+            None => (verb.to_owned(), rest),
         };
-        let found = findings(&of("chat")).await;
+        let sql = format!("{verb} contexture.{rest} AND conversation = '\\x{key}'");
+        let look = async { (findings(&chat).await, findings(&other).await) };
+        let (found, others) = damaged(&client, &sql, look).await;
         assert_eq!(found.len(), wanted.len(), "{damage}: {found:?}");
         for ((what, place), wanted) in found.iter().zip(*wanted) {
             let is_there = *what == wanted.0 && place.contains(wanted.1);
             assert!(is_there, "{damage}: {found:?}");
         }
-        assert_eq!(findings(&of("other")).await, [], "{damage}");
-        drop((store, client));
-        database.drop().await;
+        assert_eq!(others, [], "{damage}");
     }
-    sound.drop().await;
+    // Values have no conversation in their key.
+    for (damage, wanted) in [
+        ("value = 'other' WHERE key = 'a'", "a"),
+        ("value_check = NULL WHERE key = 'a'", "a"),
+        ("version = 0 WHERE key = 'b'", "b"),
+        ("value_check = 'x' WHERE key = 'b'", "b"),
+    ] {
+        let sql = format!("UPDATE contexture.key_values SET {damage} AND scope = 'chat'");
+        let look = async { (findings(&chat).await, findings(&other).await) };
+        let found = damaged(&client, &sql, look).await;
+        assert_eq!(found, (vec![("value", wanted.to_owned())], Vec::new()));
+    }
+    assert_eq!(findings(&chat).await, []);
+    drop((store, chat, other, client));
+    database.drop().await;
 }
 
 /// What cannot be read may name any blob: so none goes.
