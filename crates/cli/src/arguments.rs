@@ -4,7 +4,8 @@ use clap::{Parser, Subcommand};
 
 use crate::commands::{
     backup, branch, checkpoint, compile, completions, conversations, convert, count, delete, diff,
-    doctor, export, gc, import, log, migrate, render, restore, rewind, search, show, stats, verify,
+    doctor, export, gc, import, log, migrate, read, render, restore, rewind, search, show, stats,
+    verify,
 };
 use crate::exit::Exit;
 use crate::globals::Globals;
@@ -36,6 +37,7 @@ pub(crate) enum Command {
     Log(log::Arguments),
     Show(show::Arguments),
     Search(search::Arguments),
+    Read(read::Arguments),
     Branch(branch::Arguments),
     Rewind(rewind::Arguments),
     Checkpoint(checkpoint::Arguments),

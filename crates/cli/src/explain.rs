@@ -282,6 +282,9 @@ impl From<EngineError> for Failure {
             }
             EngineError::Refused(refusal) => refusal.into(),
             EngineError::UnsupportedDatabase { .. } => Self::usage(chain(&error)),
+            EngineError::NoLink { .. } | EngineError::Evicted { .. } => {
+                Self::new(Exit::NotFound, error.kind(), chain(&error))
+            }
             EngineError::EmptyBranch { .. } => {
                 Self::new(Exit::Refused, "empty_branch", chain(&error))
             }

@@ -34,7 +34,8 @@ use clap::{CommandFactory as _, Parser as _};
 use crate::arguments::{Command, CommandLine};
 use crate::commands::{
     backup, branch, checkpoint, compile, completions, conversations, convert, count, delete, diff,
-    doctor, export, gc, import, log, migrate, render, restore, rewind, search, show, stats, verify,
+    doctor, export, gc, import, log, migrate, read, render, restore, rewind, search, show, stats,
+    verify,
 };
 use crate::exit::Exit;
 use crate::failure::{Failure, Outcome};
@@ -91,6 +92,7 @@ fn run(line: &CommandLine) -> Outcome {
         Command::Log(arguments) => for_it(log::run(arguments, globals)),
         Command::Show(arguments) => for_it(show::run(arguments, globals)),
         Command::Search(arguments) => for_it(search::run(arguments, globals)),
+        Command::Read(arguments) => for_it(read::run(arguments, globals)),
         Command::Branch(arguments) => for_it(branch::run(arguments, globals)),
         Command::Rewind(arguments) => for_it(rewind::run(arguments, globals)),
         Command::Checkpoint(arguments) => for_it(checkpoint::run(arguments, globals)),

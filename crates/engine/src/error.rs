@@ -19,6 +19,18 @@ pub enum EngineError {
         /// The address, without credentials.
         address: String,
     },
+    /// There is no such item on the path, or its reader may not see it.
+    #[error("{link} is not on this path")]
+    NoLink {
+        /// The link.
+        link: contexture_compile::Link,
+    },
+    /// What the link named was removed for good; only its place is left.
+    #[error("what {link} named was removed")]
+    Evicted {
+        /// The link.
+        link: contexture_compile::Link,
+    },
     /// The store has no search.
     #[error("cannot search: this store has no search")]
     CannotSearch,
@@ -146,6 +158,8 @@ impl EngineError {
             Self::Store(error) => error.kind(),
             Self::Name(_) => "bad_name",
             Self::UnsupportedDatabase { .. } => "unsupported_database",
+            Self::NoLink { .. } => "not_found",
+            Self::Evicted { .. } => "evicted",
             Self::CannotSearch => "cannot_search",
             Self::NotAMessage { .. } => "not_a_message",
             Self::NotData { .. } => "not_data",
@@ -174,6 +188,8 @@ impl EngineError {
             Self::Store(error) => error.is_retryable(),
             Self::Name(_)
             | Self::UnsupportedDatabase { .. }
+            | Self::NoLink { .. }
+            | Self::Evicted { .. }
             | Self::CannotSearch
             | Self::NotAMessage { .. }
             | Self::NotData { .. }

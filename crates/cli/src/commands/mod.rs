@@ -18,6 +18,7 @@ pub(crate) mod gc;
 pub(crate) mod import;
 pub(crate) mod log;
 pub(crate) mod migrate;
+pub(crate) mod read;
 pub(crate) mod render;
 pub(crate) mod restore;
 pub(crate) mod rewind;

@@ -17,6 +17,7 @@ mod errors;
 mod kept;
 mod pipes;
 mod postgres;
+mod reading;
 mod sample;
 mod searching;
 mod sessions;

@@ -2,12 +2,11 @@
 //!
 //! Only the frame is ours: lines in square brackets before and after what was read. Nothing reads them back.
 
-use std::fmt::Write as _;
+use std::fmt::{self, Write as _};
 use std::ops::Range;
 
 use super::excerpt::Excerpt;
 use super::find::Found;
-use super::tool::ReadCallError;
 use crate::preview::{Link, clip, clipped};
 
 /// Characters shown of all results of a search.
@@ -20,6 +19,17 @@ pub struct Answer {
     pub text: String,
     /// Whether the call failed.
     pub is_error: bool,
+}
+
+impl Answer {
+    /// A call that cannot be answered, and why.
+    #[must_use]
+    pub fn failed(why: impl fmt::Display) -> Self {
+        Self {
+            text: why.to_string(),
+            is_error: true,
+        }
+    }
 }
 
 /// One of the texts that say what was asked for.
@@ -107,15 +117,6 @@ pub fn answer_hits(hits: &[Hit], of: u64) -> Answer {
         );
     }
     said(text)
-}
-
-/// A call that cannot be answered.
-#[must_use]
-pub fn answer_error(error: &ReadCallError) -> Answer {
-    Answer {
-        text: error.to_string(),
-        is_error: true,
-    }
 }
 
 const fn said(text: String) -> Answer {

@@ -13,7 +13,7 @@ mod find;
 mod rank;
 mod tool;
 
-pub use answer::{Answer, Hit, answer_error, answer_excerpt, answer_found, answer_hits};
+pub use answer::{Answer, Hit, answer_excerpt, answer_found, answer_hits};
 pub use excerpt::{Excerpt, Position, excerpt};
 pub use find::{Find, Found, FoundLine, Matcher, Pattern, PatternError, find};
 pub use rank::{Needle, Ranking, Relevance};

@@ -106,7 +106,7 @@ fn literal(text: &str) -> Option<Regex> {
     built.ok().filter(|_| !text.is_empty())
 }
 
-/// The best of many, offered newest first.
+/// The best of many, offered oldest first.
 #[derive(Clone, Debug)]
 pub struct Ranking<T> {
     best: Vec<(Relevance, T)>,
@@ -125,10 +125,10 @@ impl<T> Ranking<T> {
         }
     }
 
-    /// Offers one that is older than all before it.
+    /// Offers one that is newer than all before it.
     pub fn offer(&mut self, relevance: Relevance, one: impl FnOnce() -> T) {
         self.offered += 1;
-        let at = self.best.partition_point(|(other, _)| *other >= relevance);
+        let at = self.best.partition_point(|(other, _)| *other > relevance);
         if at < self.keep {
             self.best.insert(at, (relevance, one()));
             self.best.truncate(self.keep);
@@ -156,7 +156,7 @@ mod tests {
     fn ranked<'t>(query: &str, newest_first: &[&'t str]) -> Vec<&'t str> {
         let needle = Needle::new(query);
         let mut ranking = Ranking::new(10);
-        for text in newest_first {
+        for text in newest_first.iter().rev() {
             if let Some((relevance, at)) = needle.judge(text) {
                 assert!(text.get(at.clone()).is_some_and(|found| !found.is_empty()));
                 ranking.offer(relevance, || *text);
@@ -228,7 +228,7 @@ mod tests {
     fn only_the_best_are_kept_and_all_are_counted() {
         let needle = Needle::new("x");
         let mut ranking = Ranking::new(2);
-        for (n, text) in ["xa", "x 1", "xb", "x 2", "x 3"].iter().enumerate() {
+        for (n, text) in ["x 3", "x 2", "xb", "x 1", "xa"].iter().enumerate() {
             let (relevance, _) = needle.judge(text).unwrap();
             ranking.offer(relevance, || n);
         }

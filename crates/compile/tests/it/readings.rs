@@ -31,7 +31,7 @@ fn answer(arguments: &str, texts: &[&str]) -> Answer {
         ReadCall::Search { query, limit } => {
             let needle = Needle::new(&query);
             let mut best = Ranking::new(limit);
-            for text in texts {
+            for text in texts.iter().rev() {
                 if let Some((relevance, at)) = needle.judge(text) {
                     best.offer(relevance, || {
                         Hit::new(link(), "output of ls", text, &at, limit)

@@ -12,6 +12,7 @@ mod deepagents;
 mod drafts;
 mod grown;
 mod imports;
+mod offload;
 mod secrets;
 mod support;
 mod tree;

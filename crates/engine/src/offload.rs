@@ -1,0 +1,223 @@
+//! What a payload left out, read again: an item by its link, and what says something by a word of it.
+//!
+//! The tree keeps every original, so a link is looked up among the items of the branch's path, by the hash of their
+//! bytes: nothing is read from anywhere else. What is on another branch, in another conversation, another owner's or
+//! not meant for the reader is not there.
+//!
+//! Not here: how texts are cut and searched, and the tool's definition (`contexture_compile::reading`); copies of
+//! outputs outside the database (`contexture-offload`).
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use contexture_compile::reading::{
+    Answer, Hit, Needle, Ranking, ReadCall, answer_excerpt, answer_found, answer_hits, excerpt,
+    find,
+};
+use contexture_compile::{Link, READ_TOOL};
+use contexture_ir::{ContentHash, Item, NodeId};
+use contexture_store::{At, Error as StoreError, Node, NodeKind, ReadRequest};
+
+use crate::conversation::Conversation;
+use crate::error::EngineError;
+use crate::messages::For;
+use crate::path::{Pages, parse};
+
+/// Nodes read at a time from the end of a path.
+const TAIL: u64 = 512;
+
+/// What a link names.
+#[derive(Clone, Debug)]
+pub struct Linked {
+    /// The node.
+    pub node: Arc<Node>,
+    /// Its item.
+    pub item: Item,
+    /// The item's texts, joined by line feeds: what excerpts and searches go by.
+    pub text: String,
+}
+
+/// What of a path says something.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Kept {
+    /// The best, best first; among equals the newest first.
+    pub hits: Vec<Hit>,
+    /// How many items say it, in whole or in part.
+    pub found: u64,
+}
+
+impl Conversation {
+    /// What a link names on this branch's path, the newest item first.
+    ///
+    /// # Errors
+    /// [`EngineError::NoLink`] if there is no such item for this reader; [`EngineError::Evicted`] if it was redacted.
+    pub async fn linked(&self, link: Link, reader: For) -> Result<Linked, EngineError> {
+        let mut end = Some(self.here());
+        while let Some(at) = end {
+            let request = ReadRequest::last(at, TAIL);
+            let page = self.store().read(self.owner(), self.id(), request).await?;
+            let wanted = |node: &&Arc<Node>| node.content_hash == link.hash();
+            if let Some(node) = page.nodes.iter().rev().find(wanted) {
+                return self.open_link(link, node, reader);
+            }
+            end = page
+                .nodes
+                .first()
+                .and_then(|node| node.parent)
+                .map(At::Node);
+        }
+        Err(EngineError::NoLink { link })
+    }
+
+    fn open_link(&self, link: Link, node: &Arc<Node>, reader: For) -> Result<Linked, EngineError> {
+        if !sees(node, reader) {
+            return Err(EngineError::NoLink { link });
+        }
+        if node.redacted_ms.is_some() {
+            return Err(EngineError::Evicted { link });
+        }
+        if ContentHash::of(node.json.as_bytes()) != link.hash() {
+            return Err(EngineError::Store(StoreError::Damaged {
+                conversation: self.id().clone(),
+                what: "item",
+                position: node.depth.to_string(),
+                why: "its bytes do not have its hash".to_owned(),
+            }));
+        }
+        let item = parse(node)?;
+        Ok(Linked {
+            text: item.text(),
+            node: Arc::clone(node),
+            item,
+        })
+    }
+
+    /// The items of this branch's path that say what a query asks for: as a whole, as a word of its own, before
+    /// anything else; see [`Needle`]. Calls of the built-in tool and their outputs are left out: they say what was
+    /// looked for, not what was found.
+    ///
+    /// Reads the whole path. For ranked search over many conversations there is [`crate::Engine::search`].
+    ///
+    /// # Errors
+    /// When the path cannot be read.
+    pub async fn find_kept(
+        &self,
+        query: &str,
+        limit: usize,
+        reader: For,
+    ) -> Result<Kept, EngineError> {
+        let needle = Needle::new(query);
+        let mut ranking = Ranking::new(limit);
+        let mut calls: BTreeMap<NodeId, String> = BTreeMap::new();
+        let request = ReadRequest::whole(self.here());
+        let mut pages = Pages::of(self.store(), self.owner(), self.id(), request);
+        while let Some(page) = pages.next().await? {
+            for node in page.nodes {
+                let seen = sees(&node, reader) && node.redacted_ms.is_none();
+                if !seen && node.kind != NodeKind::FunctionCall {
+                    continue;
+                }
+                let item = parse(&node)?;
+                let tool = match &item {
+                    Item::FunctionCall(call) => {
+                        calls.insert(node.id, call.name.clone());
+                        Some(call.name.as_str())
+                    }
+                    _ => node
+                        .answers
+                        .and_then(|call| calls.get(&call))
+                        .map(String::as_str),
+                };
+                if !seen || tool == Some(READ_TOOL) {
+                    continue;
+                }
+                let text = item.text();
+                if let Some((relevance, at)) = needle.judge(&text) {
+                    let link = Link::new(node.content_hash);
+                    let what = what(&item, tool);
+                    ranking.offer(relevance, || Hit::new(link, &what, &text, &at, limit));
+                }
+            }
+        }
+        Ok(Kept {
+            found: ranking.offered(),
+            hits: ranking.into_best(),
+        })
+    }
+
+    /// Answers a call of the built-in tool ([`contexture_compile::read_tool`]). What the model did wrong, or asked for in vain,
+    /// is an answer too, with `is_error`.
+    ///
+    /// ```
+    /// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
+    /// use contexture_engine::Engine;
+    /// use contexture_ir::user;
+    ///
+    /// let chat = Engine::in_memory().conversation("support-42").open().await?;
+    /// chat.save([user("My order is W8342.")]).await?;
+    /// let answer = chat.read_context(r#"{"query":"W8342"}"#).await?;
+    /// assert!(answer.text.ends_with("message of the user, line 1:\nMy order is W8342."));
+    /// # Ok::<(), contexture_engine::EngineError>(())
+    /// # })?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub async fn read_context(&self, arguments: &str) -> Result<Answer, EngineError> {
+        let call = match ReadCall::parse(arguments) {
+            Ok(call) => call,
+            Err(error) => return Ok(Answer::failed(error)),
+        };
+        let answer = self.answer(call).await;
+        match answer {
+            Err(error @ (EngineError::NoLink { .. } | EngineError::Evicted { .. })) => {
+                Ok(Answer::failed(error))
+            }
+            other => other,
+        }
+    }
+
+    async fn answer(&self, call: ReadCall) -> Result<Answer, EngineError> {
+        Ok(match call {
+            ReadCall::Read {
+                link,
+                from,
+                lines,
+                characters,
+            } => {
+                let text = self.linked(link, For::Model).await?.text;
+                answer_excerpt(link, &excerpt(&text, from, lines, characters))
+            }
+            ReadCall::Find {
+                link,
+                matcher,
+                which,
+            } => {
+                let text = self.linked(link, For::Model).await?.text;
+                answer_found(link, &find(&text, &matcher, &which))
+            }
+            ReadCall::Search { query, limit } => {
+                let kept = self.find_kept(&query, limit, For::Model).await?;
+                answer_hits(&kept.hits, kept.found)
+            }
+        })
+    }
+}
+
+fn sees(node: &Node, reader: For) -> bool {
+    match reader {
+        For::Model => node.audience.model,
+        For::User => node.audience.user,
+    }
+}
+
+fn what(item: &Item, tool: Option<&str>) -> String {
+    match (item, tool) {
+        (Item::Message(message), _) => format!("message of the {}", message.role.as_str()),
+        (Item::FunctionCall(call), _) => format!("call of {}", call.name),
+        (Item::FunctionCallOutput(_), Some(tool)) => format!("output of {tool}"),
+        (Item::FunctionCallOutput(_), None) => "output".to_owned(),
+        (item, _) => item.kind().to_owned(),
+    }
+}

@@ -1,0 +1,228 @@
+//! What a payload left out, read again.
+
+use contexture_compile::{Link, READ_TOOL};
+use contexture_engine::{Conversation, Engine, EngineError, For};
+use contexture_ir::{
+    Audience, ContentHash, FunctionCall, FunctionCallOutput, Item, NodeId, Output, Owner,
+    assistant_text, user,
+};
+use contexture_store::{
+    AppendAt, AppendRequest, At, NewItem, NodeKind, ReadRequest, RedactRequest,
+};
+
+use crate::support::engine;
+
+const OUTPUT: &str = "first line\nW8342 is lost\nerror: no such order W8342\nlast line\n";
+
+/// Appends a call of a tool and its output, and gives the output's link.
+async fn used(chat: &Conversation, call: &str, tool: &str, text: &str) -> Link {
+    let mut draft = chat.draft();
+    draft.push_item(FunctionCall::new(call, tool, "{}"));
+    draft.push_item(FunctionCallOutput::new(call, Output::Text(text.to_owned())));
+    draft.commit().await.unwrap();
+    newest(chat).await
+}
+
+async fn newest(chat: &Conversation) -> Link {
+    let request = ReadRequest::last(At::Branch(chat.branch()), 1);
+    let store = chat.engine().store();
+    let page = store.read(chat.owner(), chat.id(), request).await.unwrap();
+    Link::new(page.nodes[0].content_hash)
+}
+
+async fn asked(chat: &Conversation, arguments: &str) -> String {
+    let answer = chat.read_context(arguments).await.unwrap();
+    assert!(!answer.is_error, "{}", answer.text);
+    answer.text
+}
+
+async fn refused(chat: &Conversation, arguments: &str) -> String {
+    let answer = chat.read_context(arguments).await.unwrap();
+    assert!(answer.is_error, "{}", answer.text);
+    answer.text
+}
+
+async fn of(engine: &Engine, owner: &str, id: &str) -> Conversation {
+    engine.conversation(id).owner(owner).open().await.unwrap()
+}
+
+#[tokio::test]
+async fn a_model_reads_what_a_link_names() {
+    let chat = of(&engine(), "ada", "c").await;
+    chat.save([user("where is it?")]).await.unwrap();
+    let link = used(&chat, "c1", "find_order", OUTPUT).await;
+    chat.save([assistant_text("lost")]).await.unwrap();
+    let linked = chat.linked(link, For::Model).await.unwrap();
+    assert_eq!(linked.text, OUTPUT);
+    assert!(matches!(linked.item, Item::FunctionCallOutput(_)));
+    assert_eq!(
+        asked(
+            &chat,
+            &format!(r#"{{"uri":"{link}","offset":2,"limit":1}}"#)
+        )
+        .await,
+        format!("[{link}: lines 2-2 of 4, 62 characters in all]\nW8342 is lost\n[more: offset 3]")
+    );
+    assert_eq!(
+        asked(&chat, &format!(r#"{{"uri":"{link}","pattern":"w8342"}}"#)).await,
+        format!("[{link}: 2 of 2 matching lines]\n2:W8342 is lost\n3:error: no such order W8342")
+    );
+}
+
+#[tokio::test]
+async fn a_model_finds_what_it_remembers_a_word_of() {
+    let chat = of(&engine(), "ada", "c").await;
+    let first = used(&chat, "c1", "find_order", OUTPUT).await;
+    used(&chat, "c2", "list", "W83421 and others").await;
+    chat.save([user("what about W8342?")]).await.unwrap();
+    let said = newest(&chat).await;
+    assert_eq!(
+        asked(&chat, r#"{"query":"W8342","limit":2}"#).await,
+        format!(
+            "[2 of 3 found, best first]\n\
+             {said} message of the user, line 1:\nwhat about W8342?\n\
+             {first} output of find_order, line 2:\nW8342 is lost"
+        )
+    );
+}
+
+#[tokio::test]
+async fn looking_for_something_does_not_find_the_looking() {
+    let chat = of(&engine(), "ada", "c").await;
+    let link = used(&chat, "c1", "find_order", OUTPUT).await;
+    for round in ["r1", "r2", "r3"] {
+        let call = r#"{"query":"W8342"}"#;
+        let answer = asked(&chat, call).await;
+        assert!(answer.starts_with("[1 of 1 found"), "{answer}");
+        assert!(answer.contains(&link.to_string()), "{answer}");
+        let mut draft = chat.draft();
+        draft.push_item(FunctionCall::new(round, READ_TOOL, call));
+        draft.push_item(FunctionCallOutput::new(round, Output::Text(answer)));
+        draft.commit().await.unwrap();
+    }
+}
+
+#[tokio::test]
+async fn a_link_names_what_is_on_this_path_and_nothing_else() {
+    let engine = engine();
+    let chat = of(&engine, "ada", "c").await;
+    chat.save([user("one")]).await.unwrap();
+    let asked_at = chat.save([user("two")]).await.unwrap();
+    let link = used(&chat, "c1", "find_order", OUTPUT).await;
+    let found = async |chat: &Conversation| chat.linked(link, For::Model).await;
+    assert!(found(&chat).await.is_ok());
+    for stranger in [
+        of(&engine, "ada", "other").await,
+        of(&engine, "eve", "c").await,
+    ] {
+        stranger.save([user("hello")]).await.unwrap();
+        let error = found(&stranger).await.unwrap_err();
+        assert!(matches!(error, EngineError::NoLink { .. }), "{error}");
+        assert_eq!(error.kind(), "not_found");
+    }
+    // Nor what another branch holds, not even in a search.
+    chat.rewind(&asked_at.messages[0]).await.unwrap();
+    chat.save([user("three")]).await.unwrap();
+    let said = refused(&chat, &format!(r#"{{"uri":"{link}"}}"#)).await;
+    assert_eq!(said, format!("{link} is not on this path"));
+    assert!(
+        asked(&chat, r#"{"query":"W8342"}"#)
+            .await
+            .starts_with("[0 of 0")
+    );
+}
+
+#[tokio::test]
+async fn a_link_is_never_a_path() {
+    let chat = of(&engine(), "ada", "c").await;
+    used(&chat, "c1", "find_order", OUTPUT).await;
+    for uri in [
+        "context://vfs/../secret.txt",
+        "context://vfs/../../../../../../etc/hostname",
+        "/etc/hostname",
+        "context://vfs/vfs_1700000000000_0123456789abcdef.txt",
+    ] {
+        let said = refused(&chat, &format!(r#"{{"uri":"{uri}"}}"#)).await;
+        assert!(said.contains("is no link: expected"), "{said}");
+    }
+}
+
+#[tokio::test]
+async fn what_was_redacted_is_gone_and_said_so() {
+    let chat = of(&engine(), "ada", "c").await;
+    let link = used(&chat, "c1", "find_order", OUTPUT).await;
+    let node = chat.linked(link, For::Model).await.unwrap().node.id;
+    let store = chat.engine().store();
+    let request = RedactRequest {
+        nodes: vec![node],
+        values: Vec::new(),
+        blobs: Vec::new(),
+        at_ms: 2_000,
+    };
+    store
+        .redact(chat.owner(), chat.id(), request)
+        .await
+        .unwrap();
+    let error = chat.linked(link, For::Model).await.unwrap_err();
+    assert!(matches!(error, EngineError::NoLink { .. }), "{error}");
+    let tombstone = newest(&chat).await;
+    let error = chat.linked(tombstone, For::Model).await.unwrap_err();
+    assert!(matches!(error, EngineError::Evicted { .. }), "{error}");
+    let said = refused(&chat, &format!(r#"{{"uri":"{tombstone}"}}"#)).await;
+    assert!(said.ends_with("was removed"), "{said}");
+    assert!(
+        asked(&chat, r#"{"query":"redacted"}"#)
+            .await
+            .starts_with("[0 of 0")
+    );
+}
+
+#[tokio::test]
+async fn what_models_may_not_see_they_do_not_find() {
+    let chat = of(&engine(), "ada", "c").await;
+    let item: Item = contexture_ir::Message::text(contexture_ir::Role::User, "aside W8342").into();
+    let json = item.to_json();
+    let mut new = NewItem::new(NodeId::derive("t", &[b"1"]), &item, json.clone(), 1);
+    new.audience = Audience::USER;
+    assert_eq!(new.kind, NodeKind::User);
+    let at = AppendAt::Tip {
+        branch: chat.branch(),
+    };
+    let request = AppendRequest::new(at, vec![new], 1);
+    let store = chat.engine().store();
+    store
+        .append(chat.owner(), chat.id(), request)
+        .await
+        .unwrap();
+    let link = Link::new(ContentHash::of(json.as_bytes()));
+    assert!(chat.linked(link, For::Model).await.is_err());
+    assert_eq!(
+        chat.linked(link, For::User).await.unwrap().text,
+        "aside W8342"
+    );
+    assert_eq!(
+        chat.find_kept("W8342", 9, For::Model).await.unwrap().found,
+        0
+    );
+    assert_eq!(
+        chat.find_kept("W8342", 9, For::User).await.unwrap().found,
+        1
+    );
+}
+
+#[tokio::test]
+async fn a_long_path_is_looked_through_to_its_beginning() {
+    let chat = of(&engine(), "ada", "c").await;
+    let link = used(&chat, "c1", "find_order", OUTPUT).await;
+    for _ in 0..3 {
+        let mut draft = chat.draft();
+        for n in 0..700 {
+            draft.push(user(format!("message {n}")));
+        }
+        draft.commit().await.unwrap();
+    }
+    assert_eq!(chat.linked(link, For::Model).await.unwrap().text, OUTPUT);
+    let answer = asked(&chat, r#"{"query":"no such order W8342"}"#).await;
+    assert!(answer.contains(&link.to_string()), "{answer}");
+    assert_eq!(chat.owner(), &Owner::new("ada").unwrap());
+}
