@@ -89,6 +89,10 @@ pub use contexture_store_sqlite as store_sqlite;
 #[cfg(feature = "postgres")]
 pub use contexture_store_postgres as store_postgres;
 
+/// Copies of tool outputs outside the database, with the feature `offload`: `contexture-offload`.
+#[cfg(feature = "offload")]
+pub use contexture_offload as offload;
+
 /// Conversations: `contexture-engine`.
 pub use contexture_engine as engine;
 

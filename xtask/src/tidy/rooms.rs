@@ -76,6 +76,10 @@ pub(crate) const ROOMS: &[Room] = &[
     Room::backend("contexture-store-sqlite"),
     Room::backend("contexture-store-postgres"),
     Room::backend("contexture-store-testkit"),
+    Room {
+        only: Some(&["contexture-ir"]),
+        ..Room::new("contexture-offload", 3)
+    },
     Room::new("contexture-engine", 4),
     Room {
         peers: &["contexture-engine"],
@@ -126,6 +130,11 @@ pub(crate) const RESERVED: &[Reserved] = &[
         libraries: &["reqwest", "ureq", "sse-stream"],
         rooms: &["contexture-client"],
         why: "only the client calls HTTP",
+    },
+    Reserved {
+        libraries: &["object_store"],
+        rooms: &["contexture-offload"],
+        why: "only offload knows object stores",
     },
     Reserved {
         libraries: &["rmcp"],

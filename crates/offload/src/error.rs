@@ -1,0 +1,79 @@
+//! What can go wrong with copies outside the database.
+
+use std::error::Error;
+
+use crate::key::Key;
+
+/// Why a call to a store of copies failed.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum OffloadError {
+    /// There is no copy by this key, or it is not yours.
+    #[error("no copy {key}")]
+    NotFound {
+        /// The key.
+        key: Key,
+    },
+    /// There was one, the only one, and it was evicted.
+    #[error("copy {key} was evicted, and there is no other")]
+    Evicted {
+        /// The key.
+        key: Key,
+    },
+    /// What lies where copies should lie is something else: a link, a directory. It was not touched.
+    #[error("{place} is {found}, expected {expected}")]
+    Foreign {
+        /// Where.
+        place: String,
+        /// What lies there.
+        found: &'static str,
+        /// What should.
+        expected: &'static str,
+    },
+    /// The medium failed. The call left nothing, or a complete copy.
+    #[error("cannot {what} {place}")]
+    Storage {
+        /// What was done.
+        what: &'static str,
+        /// With what.
+        place: String,
+        /// What the medium said.
+        #[source]
+        source: Box<dyn Error + Send + Sync>,
+    },
+}
+
+impl OffloadError {
+    /// A short stable word for programs.
+    #[must_use]
+    pub const fn kind(&self) -> &'static str {
+        match self {
+            Self::NotFound { .. } => "not_found",
+            Self::Evicted { .. } => "evicted",
+            Self::Foreign { .. } => "foreign",
+            Self::Storage { .. } => "storage",
+        }
+    }
+
+    /// Whether the same call, unchanged, may succeed later.
+    #[must_use]
+    pub const fn is_retryable(&self) -> bool {
+        match self {
+            Self::Storage { .. } => true,
+            Self::NotFound { .. } | Self::Evicted { .. } | Self::Foreign { .. } => false,
+        }
+    }
+
+    /// The medium failed.
+    pub fn storage(
+        what: &'static str,
+        place: impl ToString,
+        source: impl Into<Box<dyn Error + Send + Sync>>,
+    ) -> Self {
+        Self::Storage {
+            what,
+            place: place.to_string(),
+            source: source.into(),
+        }
+    }
+}

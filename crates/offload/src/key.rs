@@ -1,0 +1,99 @@
+//! Names of copies.
+//!
+//! Owner and conversation are told apart by digests: of fixed length, in an alphabet that every file system and
+//! object store takes, the same whether names differ by case, dots or slashes, and silent about the names.
+
+use std::fmt;
+
+use contexture_ir::{ContentHash, ConversationId, NodeId, Owner};
+
+/// A copy's name: whose it is, and which output's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Key {
+    owner: NodeId,
+    conversation: NodeId,
+    content: ContentHash,
+}
+
+/// Some copies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Scope {
+    /// Everybody's.
+    All,
+    /// One owner's; made by [`Scope::owner`].
+    Owner(NodeId),
+    /// One conversation's; made by [`Scope::conversation`].
+    Conversation(NodeId, NodeId),
+}
+
+fn owner_digest(owner: &Owner) -> NodeId {
+    NodeId::derive("contexture offload owner", &[owner.as_str().as_bytes()])
+}
+
+fn conversation_digest(conversation: &ConversationId) -> NodeId {
+    let parts = [conversation.as_str().as_bytes()];
+    NodeId::derive("contexture offload conversation", &parts)
+}
+
+impl Key {
+    /// The name of the copy of the output whose stored bytes have the hash `content`.
+    #[must_use]
+    pub fn new(owner: &Owner, conversation: &ConversationId, content: ContentHash) -> Self {
+        Self {
+            owner: owner_digest(owner),
+            conversation: conversation_digest(conversation),
+            content,
+        }
+    }
+
+    pub(crate) const fn of(owner: NodeId, conversation: NodeId, content: ContentHash) -> Self {
+        Self {
+            owner,
+            conversation,
+            content,
+        }
+    }
+
+    /// The hash of the output's stored bytes: what its link says.
+    #[must_use]
+    pub const fn content(&self) -> ContentHash {
+        self.content
+    }
+
+    /// Its owner's and its conversation's digest.
+    pub(crate) const fn folders(&self) -> [NodeId; 2] {
+        [self.owner, self.conversation]
+    }
+}
+
+impl fmt::Display for Key {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}/{}", self.owner, self.conversation, self.content)
+    }
+}
+
+impl Scope {
+    /// All copies of an owner.
+    #[must_use]
+    pub fn owner(owner: &Owner) -> Self {
+        Self::Owner(owner_digest(owner))
+    }
+
+    /// All copies of a conversation.
+    #[must_use]
+    pub fn conversation(owner: &Owner, conversation: &ConversationId) -> Self {
+        Self::Conversation(owner_digest(owner), conversation_digest(conversation))
+    }
+
+    /// Whether a copy belongs to it.
+    #[must_use]
+    pub fn has(&self, key: &Key) -> bool {
+        match self {
+            Self::All => true,
+            Self::Owner(owner) => key.owner == *owner,
+            Self::Conversation(owner, conversation) => {
+                (key.owner, key.conversation) == (*owner, *conversation)
+            }
+        }
+    }
+}

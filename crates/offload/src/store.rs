@@ -1,0 +1,144 @@
+//! The contract.
+
+use std::fmt;
+use std::ops::Range;
+
+use async_trait::async_trait;
+use bytes::Bytes;
+
+use crate::error::OffloadError;
+use crate::key::{Key, Scope};
+
+/// A place for copies.
+///
+/// **By key.** Equal keys mean equal texts. Putting a text again repairs what lies there, if it is not the same any
+/// more, and keeps its age.
+///
+/// **Atomic and durable.** Whoever reads sees a whole text or none, whatever crashes or runs beside; what was put
+/// survives a crash, as far as the medium can. A dropped future leaves nothing or a complete text.
+///
+/// **Nothing foreign.** What is not named as ours is neither listed nor read nor deleted.
+///
+/// **Times** are milliseconds since the Unix epoch and come from the caller. They lie with the text, not in this
+/// process: a restart changes no age. A medium that keeps its own times may say those instead.
+#[async_trait]
+pub trait OffloadStore: fmt::Debug + Send + Sync {
+    /// Puts a text, and says whether it was not there yet. A text that is held only here stays so if a copy of it
+    /// is put. What was evicted is there again.
+    async fn put(
+        &self,
+        key: &Key,
+        text: Bytes,
+        holding: Holding,
+        at_ms: i64,
+    ) -> Result<Put, OffloadError>;
+
+    /// A text, or a range of its bytes cut to its length.
+    ///
+    /// # Errors
+    /// [`OffloadError::Evicted`] for a tombstone, [`OffloadError::NotFound`] if there is nothing.
+    async fn get(
+        &self,
+        key: &Key,
+        range: Option<Range<u64>>,
+        at_ms: i64,
+    ) -> Result<Bytes, OffloadError>;
+
+    /// What is known of a text. Does not count as use.
+    ///
+    /// # Errors
+    /// As [`Self::get`].
+    async fn stat(&self, key: &Key) -> Result<Entry, OffloadError>;
+
+    /// The texts there are, by key; tombstones are none.
+    async fn list(&self, scope: &Scope) -> Result<Vec<Entry>, OffloadError>;
+
+    /// Removes a text, and leaves a tombstone if it was the only one. Says whether there was one.
+    async fn evict(&self, key: &Key, at_ms: i64) -> Result<bool, OffloadError>;
+
+    /// Removes everything of a scope, tombstones too, and says how many texts there were.
+    async fn clear(&self, scope: &Scope) -> Result<u64, OffloadError>;
+
+    /// After a restart or a crash: removes what unfinished calls left an hour ago or earlier, and counts.
+    async fn reconcile(&self, at_ms: i64) -> Result<Reconciled, OffloadError>;
+}
+
+/// Whether a text was there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Put {
+    /// It was not.
+    New,
+    /// It was, with the same bytes.
+    Known,
+    /// Something else was; now it is right.
+    Repaired,
+}
+
+/// Whether there is another text than this.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Holding {
+    /// A copy: the tree has the text.
+    Copy,
+    /// The only one.
+    Only,
+}
+
+/// What is known of a text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Entry {
+    /// Its name.
+    pub key: Key,
+    /// Its length in bytes.
+    pub bytes: u64,
+    /// Whether there is another.
+    pub holding: Holding,
+    /// When it was put first.
+    pub created_ms: i64,
+    /// When it was put or read last.
+    pub used_ms: i64,
+}
+
+/// What a store found of itself.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Reconciled {
+    /// The texts there are.
+    pub stats: Stats,
+    /// Unfinished texts that were removed.
+    pub unfinished: u64,
+    /// Things that are not ours, and were left alone.
+    pub foreign: u64,
+}
+
+/// Texts, counted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Stats {
+    /// Copies.
+    pub copies: u64,
+    /// Texts held only here.
+    pub only: u64,
+    /// Bytes of both.
+    pub bytes: u64,
+    /// When the oldest was put first.
+    pub oldest_ms: Option<i64>,
+}
+
+impl Stats {
+    /// Counts.
+    #[must_use]
+    pub fn of(entries: &[Entry]) -> Self {
+        let held = |holding| entries.iter().filter(move |entry| entry.holding == holding);
+        Self {
+            copies: held(Holding::Copy).count() as u64,
+            only: held(Holding::Only).count() as u64,
+            bytes: entries.iter().map(|entry| entry.bytes).sum(),
+            oldest_ms: entries.iter().map(|entry| entry.created_ms).min(),
+        }
+    }
+}
+
+/// The part of a text of this length that a range asks for.
+pub(crate) fn within(range: Option<Range<u64>>, length: u64) -> Range<u64> {
+    let range = range.unwrap_or(0..length);
+    let start = range.start.min(length);
+    start..range.end.clamp(start, length)
+}
