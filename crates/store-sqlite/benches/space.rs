@@ -13,7 +13,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
 
-use contexture_ir::NodeId;
+use contexture_ir::{NodeId, ResponseId};
 use contexture_sessions::{ReadOptions, detect, read};
 use contexture_store::{AppendRequest, NewItem, ReadRequest, StateKey, StatePatch};
 use contexture_store_sqlite::SqliteStore;
@@ -54,7 +54,9 @@ fn main() {
             let many: Vec<Vec<NewItem>> = (0..times).flat_map(|_| sessions.clone()).collect();
             grown(&at(&format!("{name}.db")), name, &many, Empty::TakenOff).await;
         }
-        layers(&at("layers.db")).await;
+        for nodes in [4, 2] {
+            layers(&at(&format!("layers-{nodes}.db")), nodes).await;
+        }
         large(&at("large.db")).await;
     });
 }
@@ -159,12 +161,18 @@ async fn grown(path: &Path, what: &str, sessions: &[Vec<NewItem>], empty: Empty)
     );
 }
 
-/// 10⁵ nodes, five layers, one of them changes with every fourth node.
-async fn layers(path: &Path) {
+/// 10⁵ nodes, five layers, one of them changes with every response, which is so many nodes. Nodes say
+/// which response they are of, as those of a run do.
+async fn layers(path: &Path, of_response: usize) {
     let chat = Chat::start(Arc::new(SqliteStore::open(path).unwrap())).await;
     let (nodes, mut bytes) = (100_000, 0);
-    for n in 0..nodes / 4 {
-        let items: Vec<NewItem> = (0..4).map(|m| item(&format!("{n} {m}"))).collect();
+    for n in 0..nodes / of_response {
+        let response = ResponseId::derive("space", &[&n.to_le_bytes()]);
+        let items = (0..of_response).map(|m| NewItem {
+            response: Some(response),
+            ..item(&format!("{n} {m}"))
+        });
+        let items: Vec<NewItem> = items.collect();
         bytes += size(&items);
         let key = StateKey::new(format!("path/layer-{}", n % 5)).unwrap();
         let request = AppendRequest {
@@ -177,11 +185,11 @@ async fn layers(path: &Path) {
     let beside = file(path) - index(path) - bytes as u64;
     println!(
         "{:<44} {nodes:>9} {bytes:>11} {:>11} {:>6} {:>6} {:>8.0}",
-        "five layers of state, without index",
+        format!("five layers, a response every {of_response} nodes, no index"),
         file(path) - index(path),
         "",
         "",
-        beside as f64 / f64::from(nodes)
+        beside as f64 / nodes as f64
     );
 }
 

@@ -11,11 +11,12 @@ use contexture_store::{Error, StorageFault};
 use rusqlite::fallible_iterator::FallibleIterator as _;
 use rusqlite::{Batch, Connection, TransactionBehavior};
 
+use crate::columns::repack;
 use crate::fault::{Fault, from_sqlite};
 use crate::filter::fill_attributes;
 
 /// The newest format this version knows.
-pub const FORMAT: u32 = 8;
+pub const FORMAT: u32 = 9;
 
 /// "CTXR".
 const APPLICATION_ID: i32 = 0x4354_5852;
@@ -59,6 +60,10 @@ const MIGRATIONS: [Migration; FORMAT as usize] = [
     Migration {
         sql: include_str!("../migrations/0008_space.sql"),
         fill: |_| Ok(()),
+    },
+    Migration {
+        sql: include_str!("../migrations/0009_packed.sql"),
+        fill: repack,
     },
 ];
 

@@ -7,10 +7,11 @@ use contexture_store::rules::{self, Counters, Stored};
 use contexture_store::{
     Error, Fence, NewItem, Node, NodeKind, NodeQuery, Page, ReadRequest, Thing,
 };
+use rusqlite::types::FromSqlError;
 use rusqlite::{Connection, OptionalExtension, Row, ToSql, params};
 
 use crate::codec;
-use crate::columns::{COLUMNS, Columns};
+use crate::columns::{self, COLUMNS, Check, Columns};
 use crate::conv::Conv;
 use crate::fault::Fault;
 use crate::path::{Position, Stretch, Tip, key, keys, stretches};
@@ -18,9 +19,12 @@ use crate::path::{Position, Stretch, Tip, key, keys, stretches};
 /// The version of the items' shape.
 const ITEM_VERSION: i64 = 1;
 
+/// The node of an id, as the index has it.
+pub(crate) const OF_ID: &str = "substr(node_id, 1, 4) = substr(?2, 1, 4) AND node_id = ?2";
+
 /// Reads the node of an id.
 pub(crate) fn by_id_sql() -> String {
-    format!("SELECT {COLUMNS} FROM nodes WHERE id >> 32 = ? AND node_id = ?")
+    format!("SELECT {COLUMNS} FROM nodes WHERE id >> 32 = ?1 AND {OF_ID}")
 }
 
 /// Reads the nodes of a message.
@@ -119,21 +123,18 @@ pub(crate) fn small(counter: u64) -> u32 {
 
 /// The place after a node.
 pub(crate) fn tip(conn: &Connection, conversation: u32, id: NodeId) -> Result<Tip, Fault> {
-    conn.prepare_cached(
-        "SELECT segment, depth, messages, turns, compacted, root_no FROM nodes \
-         WHERE id >> 32 = ? AND node_id = ?",
-    )?
+    conn.prepare_cached(&format!(
+        "SELECT rest FROM nodes WHERE id >> 32 = ?1 AND {OF_ID}"
+    ))?
     .query_row(params![conversation, id.as_bytes()], |row| {
+        let columns = rest_of(row, 0)?;
         Ok(Tip {
-            position: Position {
-                segment: row.get(0)?,
-                depth: row.get(1)?,
-            },
+            position: columns.position(),
             node: Some(id),
-            messages: row.get(2)?,
-            turns: row.get(3)?,
-            compacted: row.get(4)?,
-            root_no: row.get(5)?,
+            messages: columns.small(columns::MESSAGES),
+            turns: columns.small(columns::TURNS),
+            compacted: columns.small(columns::COMPACTED),
+            root_no: columns.small(columns::ROOT_NO),
         })
     })
     .optional()?
@@ -147,16 +148,13 @@ pub(crate) fn stored(
     id: NodeId,
 ) -> Result<Option<Stored>, Fault> {
     let row = conn
-        .prepare_cached(
-            "SELECT content_hash, segment, depth, redacted_ms IS NOT NULL FROM nodes \
-             WHERE id >> 32 = ? AND node_id = ?",
-        )?
+        .prepare_cached(&format!(
+            "SELECT rest, redacted_ms IS NOT NULL FROM nodes WHERE id >> 32 = ?1 AND {OF_ID}"
+        ))?
         .query_row(params![conversation, id.as_bytes()], |row| {
-            let position = Position {
-                segment: row.get(1)?,
-                depth: row.get(2)?,
-            };
-            Ok((row.get::<_, [u8; 16]>(0)?, position, row.get(3)?))
+            let columns = rest_of(row, 0)?;
+            let hash = columns.ids[columns::CONTENT_HASH].copied();
+            Ok((hash.unwrap_or_default(), columns.position(), row.get(1)?))
         })
         .optional()?;
     let Some((hash, position, redacted)) = row else {
@@ -176,16 +174,26 @@ pub(crate) fn seen_positions(
     message: &MessageId,
 ) -> Result<Vec<Position>, Fault> {
     let mut statement = conn.prepare_cached(
-        "SELECT segment, depth FROM nodes \
-         WHERE id >> 32 = ? AND message_id = ? AND audience <> 0 ORDER BY id DESC",
+        "SELECT rest FROM nodes WHERE id >> 32 = ? AND message_id = ? ORDER BY id DESC",
     )?;
-    let positions = statement.query_map(params![conversation, message.as_str()], |row| {
-        Ok(Position {
-            segment: row.get(0)?,
-            depth: row.get(1)?,
-        })
-    })?;
-    Ok(positions.collect::<Result<_, _>>()?)
+    let mut rows = statement.query(params![conversation, message.as_str()])?;
+    let mut positions = Vec::new();
+    while let Some(row) = rows.next()? {
+        let columns = rest_of(row, 0)?;
+        if columns.numbers[columns::AUDIENCE] != Some(0) {
+            positions.push(columns.position());
+        }
+    }
+    Ok(positions)
+}
+
+/// The packed columns of a row.
+pub(crate) fn rest_of<'a>(row: &'a Row<'_>, column: usize) -> rusqlite::Result<Columns<'a>> {
+    let rest = row.get_ref(column)?.as_blob()?;
+    match Columns::of_rest(rest) {
+        Some((columns, _)) => Ok(columns),
+        None => Err(FromSqlError::Other("the packed columns are damaged".into()).into()),
+    }
 }
 
 /// The node before a position.
@@ -271,11 +279,16 @@ fn scan(
     let mut rows = statement.query([key(conv.no, stretch.seq), key(conv.no, last)])?;
     let mut depth = stretch.from;
     while let Some(row) = rows.next()? {
-        let node = decode(conv, row, depth, *before)?;
-        if node.depth != u64::from(depth) || row.get::<_, u32>(1)? != stretch.segment {
-            return Err(conv
-                .damaged("node", format!("depth {depth}"), "it stands elsewhere")
-                .into());
+        let damaged = |why: &str| conv.damaged("node", format!("depth {depth}"), why);
+        let (columns, check) =
+            Columns::of(row)?.ok_or_else(|| damaged("the packed columns are damaged"))?;
+        let node = decode_or(damaged, &columns, check, *before)?;
+        let wanted = Position {
+            segment: stretch.segment,
+            depth,
+        };
+        if columns.position() != wanted {
+            return Err(damaged("it stands elsewhere").into());
         }
         depth += 1;
         *before = Some(node.id);
@@ -323,8 +336,9 @@ fn by_prefix(conn: &Connection, conv: &Conv, prefix: &str) -> Result<Vec<Arc<Nod
     let (low, high) = rules::check_prefix(prefix)?;
     let ids = conn
         .prepare_cached(
-            "SELECT node_id FROM nodes WHERE id >> 32 = ? AND node_id BETWEEN ? AND ? \
-             ORDER BY node_id LIMIT 5",
+            "SELECT node_id FROM nodes WHERE id >> 32 = ?1 \
+             AND substr(node_id, 1, 4) BETWEEN substr(?2, 1, 4) AND substr(?3, 1, 4) \
+             AND node_id BETWEEN ?2 AND ?3 ORDER BY node_id LIMIT 5",
         )?
         .query_map(params![conv.no, low, high], |row| row.get(0))?
         .map(|id| id.map(NodeId::from_bytes))
@@ -379,27 +393,24 @@ fn several(
 
 /// A node read without its neighbours.
 fn alone(conn: &Connection, conv: &Conv, row: &Row<'_>) -> Result<Arc<Node>, Fault> {
-    let position = Position {
-        segment: row.get(1)?,
-        depth: row.get(2)?,
+    let Some((columns, check)) = Columns::of(row)? else {
+        let number = row.get::<_, i64>(0)? as u32;
+        let why = "the packed columns are damaged";
+        return Err(conv.damaged("node", format!("row {number}"), why).into());
     };
+    let position = columns.position();
+    let damaged = |why: &str| conv.damaged("node", format!("depth {}", position.depth), why);
     let before = parent(conn, conv.no, position)?;
-    decode(conv, row, position.depth, before).map(Arc::new)
+    Ok(Arc::new(decode_or(damaged, &columns, check, before)?))
 }
 
-/// Reads the row of a depth and checks that it is the one that was written.
-fn decode(conv: &Conv, row: &Row<'_>, place: u32, parent: Option<NodeId>) -> Result<Node, Fault> {
-    let damaged = |why: &str| conv.damaged("node", format!("depth {place}"), why);
-    decode_or(damaged, row, parent)
-}
-
-/// As [`decode`], with `damaged` to make the error.
+/// The node of a row, if it is the one that was written; `damaged` makes the error.
 pub(crate) fn decode_or(
     damaged: impl Fn(&str) -> Error,
-    row: &Row<'_>,
+    columns: &Columns<'_>,
+    check: Check,
     parent: Option<NodeId>,
 ) -> Result<Node, Fault> {
-    let (columns, check) = Columns::of(row)?;
     let [
         _,
         _,

@@ -36,7 +36,7 @@ fn every_lookup_is_a_search() {
         }
         check(
             &node_row::by_id_sql(),
-            "nodes_by_id (<expr>=? AND node_id=?)",
+            "nodes_by_id (<expr>=? AND <expr>=?)",
         );
         check(
             &node_row::by_message_sql(),

@@ -5,10 +5,11 @@ use contexture_store::{BlobId, Error, EventKind, RedactRequest, Redacted, Thing}
 use rusqlite::{Connection, OptionalExtension, params};
 
 use crate::codec;
-use crate::columns;
+use crate::columns::{self, Columns};
 use crate::conv::Conv;
 use crate::event;
 use crate::fault::Fault;
+use crate::node_row;
 use crate::stream;
 
 /// Replaces nodes by tombstones, removes state values and blobs; `request` is within the limits.
@@ -45,34 +46,54 @@ pub(crate) fn redact(
 
 /// Replaces a node's item, readable or not; `false` if that was done before.
 fn bury(conn: &Connection, conv: &Conv, id: NodeId, at_ms: i64) -> Result<bool, Fault> {
-    let row = conn
-        .prepare_cached(
-            "SELECT id, redacted_ms IS NOT NULL, codec, item FROM nodes \
-             WHERE id >> 32 = ? AND node_id = ?",
-        )?
-        .query_row(params![conv.no, id.as_bytes()], |row| {
-            Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?))
-        })
-        .optional()?;
-    let (key, redacted, codec, stored): (i64, bool, u8, Vec<u8>) =
-        row.ok_or_else(|| Error::not_found(Thing::Node, id))?;
-    if redacted {
+    let sql = node_row::by_id_sql();
+    let mut statement = conn.prepare_cached(&sql)?;
+    let mut rows = statement.query(params![conv.no, id.as_bytes()])?;
+    let row = rows
+        .next()?
+        .ok_or_else(|| Error::not_found(Thing::Node, id))?;
+    let (key, redacted): (i64, Option<i64>) = (row.get("id")?, row.get("redacted_ms")?);
+    if redacted.is_some() {
         return Ok(false);
     }
-    let item = codec::unpack(codec, &stored).unwrap_or_default();
-    let tombstone = redacted_json(&String::from_utf8_lossy(&item));
+    let (rest, tombstone) = match Columns::of(row)? {
+        Some((columns, _)) => buried(columns, at_ms),
+        // It stays damaged, without what it said.
+        None => (Vec::new(), redacted_json("")),
+    };
     conn.prepare_cached(
-        "UPDATE nodes SET item = ?, content_hash = ?, meaning_hash = NULL, codec = 0, \
-         key_id = NULL, redacted_ms = ? WHERE id = ?",
+        "UPDATE nodes SET codec = ?, redacted_ms = ?, rest = ?, item = ? WHERE id = ?",
     )?
     .execute(params![
-        tombstone.as_bytes(),
-        ContentHash::of(tombstone.as_bytes()).as_bytes(),
+        codec::PLAIN,
         at_ms,
+        rest,
+        tombstone.as_bytes(),
         key
     ])?;
-    columns::seal(conn, key)?;
     Ok(true)
+}
+
+/// The packed columns and the item of a row's tombstone.
+fn buried(mut columns: Columns<'_>, at_ms: i64) -> (Vec<u8>, String) {
+    let codec = columns.numbers[columns::CODEC].and_then(|codec| u8::try_from(codec).ok());
+    let item = codec::unpack(codec.unwrap_or(u8::MAX), columns.item).unwrap_or_default();
+    let tombstone = redacted_json(&String::from_utf8_lossy(&item));
+    let hash = ContentHash::of(tombstone.as_bytes());
+    columns.numbers[columns::REDACTED_MS] = Some(at_ms);
+    columns.numbers[columns::CODEC] = Some(codec::PLAIN.into());
+    columns.numbers[columns::KEY_ID] = None;
+    columns.ids[columns::MEANING_HASH] = None;
+    let columns = Columns {
+        ids: {
+            let mut ids = columns.ids;
+            ids[columns::CONTENT_HASH] = Some(hash.as_bytes());
+            ids
+        },
+        item: tombstone.as_bytes(),
+        ..columns
+    };
+    (columns.rest(Some(columns.check())), tombstone)
 }
 
 /// The row stays, empty: that tells a value that was removed from one that is missing.

@@ -17,6 +17,7 @@ use contexture_store::rules::{self, Candidate, Query, Ranking};
 use contexture_store::{Error, Limits, Node, SearchPage, SearchRequest};
 use rusqlite::{Connection, Row, TransactionBehavior, params};
 
+use crate::columns::Columns;
 use crate::conv::Conv;
 use crate::entry;
 use crate::fault::{Fault, corrupt};
@@ -360,7 +361,10 @@ fn offer(
 /// here it is one that is not found.
 fn sound(row: &Row<'_>) -> Result<Option<Node>, Fault> {
     let damaged = |why: &str| Error::invalid("node", why);
-    match node_row::decode_or(damaged, row, None) {
+    let Some((columns, check)) = Columns::of(row)? else {
+        return Ok(None);
+    };
+    match node_row::decode_or(damaged, &columns, check, None) {
         Ok(node) => Ok(Some(node)),
         Err(Fault::Store(_)) => Ok(None),
         Err(fault) => Err(fault),

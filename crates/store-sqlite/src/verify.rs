@@ -12,12 +12,12 @@ use rusqlite::{Connection, OptionalExtension, Row, params};
 
 use crate::blob;
 use crate::branch;
-use crate::columns::COLUMNS;
+use crate::columns::{self, COLUMNS, Columns};
 use crate::conv::Conv;
 use crate::fault::Fault;
 use crate::key_value;
 use crate::node_row;
-use crate::path::{Position, key, keys, stretches};
+use crate::path::{key, keys, stretches};
 use crate::search;
 use crate::state;
 use crate::stream;
@@ -159,13 +159,15 @@ impl Check<'_> {
     fn node(&self, row: &Row<'_>, reach: &search::Reach) -> Result<(), Fault> {
         let (conn, no) = (self.conn, self.conv.no);
         let id: i64 = row.get(0)?;
-        let position = Position {
-            segment: row.get(1)?,
-            depth: row.get(2)?,
+        let Some((columns, check)) = Columns::of(row)? else {
+            let place = format!("row {}", id as u32);
+            let why = "the packed columns are damaged";
+            return Err(self.conv.damaged("node", place, why).into());
         };
+        let position = columns.position();
         let place = format!("depth {} (row {})", position.depth, id as u32);
         let damaged = |why: &str| self.conv.damaged("node", &place, why);
-        let node = node_row::decode_or(damaged, row, None)?;
+        let node = node_row::decode_or(damaged, &columns, check, None)?;
         if ContentHash::of(node.json.as_bytes()) != node.content_hash {
             return Err(damaged("its item is not what its hash says").into());
         }
@@ -190,7 +192,7 @@ impl Check<'_> {
             }
             Some(_) => {}
         }
-        let root: u32 = row.get(9)?;
+        let root = columns.small(columns::ROOT_NO);
         let known = root == 0
             || conn
                 .prepare_cached("SELECT 1 FROM roots WHERE id = ?")?
@@ -312,13 +314,14 @@ impl Check<'_> {
 /// What has happened up to a row at this depth.
 fn counters(conn: &Connection, id: i64, depth: u32) -> Result<Option<Counters>, Fault> {
     let row = conn
-        .prepare_cached("SELECT messages, turns, compacted FROM nodes WHERE id = ?")?
+        .prepare_cached("SELECT rest FROM nodes WHERE id = ?")?
         .query_row([id], |row| {
+            let columns = node_row::rest_of(row, 0)?;
             Ok(Counters {
                 depth: depth.into(),
-                messages: row.get::<_, u32>(0)?.into(),
-                turns: row.get::<_, u32>(1)?.into(),
-                compacted: row.get::<_, u32>(2)?.into(),
+                messages: columns.small(columns::MESSAGES).into(),
+                turns: columns.small(columns::TURNS).into(),
+                compacted: columns.small(columns::COMPACTED).into(),
             })
         })
         .optional()?;

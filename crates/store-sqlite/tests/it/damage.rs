@@ -34,48 +34,53 @@ async fn read(chat: &Chat) -> Result<(), Error> {
     Ok(())
 }
 
-/// Each change of a stored row, made behind the store's back, and where it is to be reported.
+/// Each change of a stored row (in `rest`: the check, what is there, segment, depth, …), made behind the store's back, and where it is to be reported.
 #[tokio::test(flavor = "multi_thread")]
 async fn every_damaged_row_is_reported_with_its_place() {
     let swap = "replace(cast(item AS TEXT), 'b', 'x')";
     for (damage, what, position) in [
         (
-            format!("UPDATE nodes SET item = cast({swap} AS BLOB) WHERE depth = 2"),
+            format!("UPDATE nodes SET item = cast({swap} AS BLOB) WHERE id & 255 = 2"),
             "node",
             "depth 2",
         ),
         (
-            "UPDATE nodes SET item = x'00' WHERE depth = 3".to_owned(),
+            "UPDATE nodes SET item = x'00' WHERE id & 255 = 3".to_owned(),
             "node",
             "depth 3",
         ),
         (
-            "UPDATE nodes SET codec = 9 WHERE depth = 1".to_owned(),
+            "UPDATE nodes SET codec = 9 WHERE id & 255 = 1".to_owned(),
             "node",
             "depth 1",
         ),
         (
-            "UPDATE nodes SET kind = 99 WHERE depth = 1".to_owned(),
+            "UPDATE nodes SET kind = 99 WHERE id & 255 = 1".to_owned(),
             "node",
             "depth 1",
         ),
         (
-            "UPDATE nodes SET audience = 4 WHERE depth = 1".to_owned(),
+            "UPDATE nodes SET rest = cast(substr(rest, 1, 15) || x'08' || substr(rest, 17) AS BLOB) WHERE id & 255 = 1".to_owned(),
             "node",
             "depth 1",
         ),
         (
-            "UPDATE nodes SET depth = 7 WHERE depth = 2".to_owned(),
+            "UPDATE nodes SET rest = cast(substr(rest, 1, 10) || x'0e' || substr(rest, 12) AS BLOB) WHERE id & 255 = 2".to_owned(),
             "node",
             "depth 2",
         ),
         (
-            "UPDATE nodes SET created_ms = created_ms + 1 WHERE depth = 2".to_owned(),
+            "UPDATE nodes SET rest = cast(substr(rest, 1, 18) || x'ff' || substr(rest, 20) AS BLOB) WHERE id & 255 = 2".to_owned(),
             "node",
             "depth 2",
         ),
         (
-            "DELETE FROM nodes WHERE depth = 3".to_owned(),
+            "UPDATE nodes SET rest = substr(rest, 2) WHERE id & 255 = 2".to_owned(),
+            "node",
+            "depth 2",
+        ),
+        (
+            "DELETE FROM nodes WHERE id & 255 = 3".to_owned(),
             "path",
             "depths 1 to 3",
         ),

@@ -47,7 +47,7 @@ const OF_THE_FILE: [&str; 5] = [
 ];
 
 /// Statements, by how they begin, that do not name the conversation or the owner where they stand.
-const ELSEWHERE: [(&str, &str); 6] = [
+const ELSEWHERE: [(&str, &str); 7] = [
     (
         "SELECT c.id, c.title,",
         "the condition follows where it is used",
@@ -60,6 +60,7 @@ const ELSEWHERE: [(&str, &str); 6] = [
         "SELECT conversation_no, metadata FROM metadata",
         "a migration",
     ),
+    ("SELECT id, segment, depth, messages,", "a migration"),
     (
         "UPDATE search_state SET terms_version",
         "whether the file has any nodes",
@@ -93,7 +94,7 @@ const FORBIDDEN: [&str; 19] = [
     "OFFSET",
     "NEXTVAL",
 ];
-const ALLOWED: [(&str, &str, &str); 3] = [
+const ALLOWED: [(&str, &str, &str); 4] = [
     (
         "AUTOINCREMENT",
         "0001_begin.sql",
@@ -105,6 +106,7 @@ const ALLOWED: [(&str, &str, &str); 3] = [
         "the search index is SQLite's own, and must follow every deletion",
     ),
     ("TRIGGER", "0008_space.sql", "the same, under other numbers"),
+    ("TRIGGER", "0009_packed.sql", "the same, of the new table"),
 ];
 
 /// A string of the crate.
@@ -153,7 +155,7 @@ fn statements() -> Vec<Text> {
     let verbs = ["SELECT ", "INSERT ", "UPDATE ", "DELETE ", "FROM "];
     let mut all = Vec::new();
     for (file, source) in files("src") {
-        if ["plans.rs", "upgrade.rs"].contains(&file.as_str()) {
+        if ["plans.rs", "upgrade.rs", "deepagents.rs"].contains(&file.as_str()) {
             continue;
         }
         let mut found = Vec::new();

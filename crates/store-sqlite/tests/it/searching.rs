@@ -164,7 +164,7 @@ async fn a_damaged_node_is_not_found_and_harms_nothing() {
     Connection::open(&path)
         .unwrap()
         .execute(
-            "UPDATE nodes SET item = CAST(replace(item, 'one', '0ne') AS BLOB) WHERE depth = 1",
+            "UPDATE nodes SET item = CAST(replace(item, 'one', '0ne') AS BLOB) WHERE id & 255 = 1",
             [],
         )
         .unwrap();

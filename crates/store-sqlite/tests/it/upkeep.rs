@@ -137,9 +137,10 @@ async fn what_is_sound_has_no_findings_and_what_is_damaged_is_found_where_it_is(
     let row_4 = "id = 1 << 32 | 4";
     for (damage, wanted) in [
         (format!("UPDATE nodes SET item = x'7b7d' WHERE {row_4}"), &[("node", "row 4")][..]),
-        (format!("UPDATE nodes SET item = x'7b7d', row_check = NULL WHERE {row_4}"), &[("node", "row 4")]),
-        (format!("UPDATE nodes SET turns = turns + 1 WHERE {row_4}"), &[("node", "row 4"), ("node", "row 5")]),
-        (format!("UPDATE nodes SET depth = 9 WHERE {row_4}"), &[("node", "row 4")]),
+        (format!("UPDATE nodes SET rest = x'' WHERE {row_4}"), &[("node", "row 4"), ("node", "row 5")]),
+        // In `rest`: the check, what is there, segment, depth, messages, turns.
+        (format!("UPDATE nodes SET rest = cast(substr(rest, 1, 12) || x'0a' || substr(rest, 14) AS BLOB) WHERE {row_4}"), &[("node", "row 4"), ("node", "row 5")]),
+        (format!("UPDATE nodes SET rest = cast(substr(rest, 1, 10) || x'12' || substr(rest, 12) AS BLOB) WHERE {row_4}"), &[("node", "row 4")]),
         // Its own place, the node behind it, and the count.
         (format!("DELETE FROM nodes WHERE {row_4}"), &[("node", "row 5"), ("conversation", "nodes")]),
         ("DELETE FROM search WHERE rowid = 1 << 10 | 4".to_owned(), &[("node", "row 4")]),
