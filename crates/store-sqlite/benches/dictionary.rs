@@ -48,7 +48,7 @@ fn main() {
 
 /// The texts as the items that would say them.
 fn samples() -> Vec<String> {
-    let quoted = |text: &str| serde_json::to_string(text).unwrap();
+    let quoted = |text: &str| serde_json::to_string(&text.replace("{-}", "")).unwrap();
     let ids = [
         "call_a1B2c3D4e5F6g7H8i9J0k1L2",
         "call_Zy9Xw8Vu7Ts6Rq5Po4Nm3Lk2",
