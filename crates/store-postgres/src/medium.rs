@@ -7,11 +7,14 @@
 
 use contexture_store::{Compacted, Error, StorageFault};
 use deadpool_postgres::Client;
+use tokio_postgres::Row;
+use tokio_postgres::types::FromSql;
 
 use crate::fault::{Fault, from_postgres};
 use crate::param::{Param, params};
 use crate::pool::Server;
 use crate::row::get;
+use crate::tx::bound;
 
 /// So many lines at most.
 const LINES: usize = 100;
@@ -118,19 +121,15 @@ struct Session<'a> {
 }
 
 impl Session<'_> {
-    async fn rows(&self, sql: &str, params: Vec<Param>) -> Result<Vec<tokio_postgres::Row>, Error> {
-        let mut bound: Vec<(&(dyn tokio_postgres::types::ToSql + Sync), _)> = Vec::new();
-        for param in &params {
-            bound.push((&*param.value, param.kind.clone()));
-        }
-        let rows = self.client.query_typed(sql, &bound).await;
+    async fn rows(&self, sql: &str, params: Vec<Param>) -> Result<Vec<Row>, Error> {
+        let rows = self.client.query_typed(sql, &bound(&params)).await;
         rows.map_err(|error| from_postgres(error, self.server.address()))
     }
 
     /// The first column.
     async fn column<T>(&self, sql: &str, params: Vec<Param>) -> Result<Vec<T>, Error>
     where
-        T: for<'r> tokio_postgres::types::FromSql<'r>,
+        T: for<'r> FromSql<'r>,
     {
         let rows = self.rows(sql, params).await?;
         let column = rows.iter().map(|row| get(row, 0));

@@ -41,7 +41,8 @@ struct Statement {
 
 type Bound<'a> = (&'a (dyn ToSql + Sync), Type);
 
-fn bound(params: &[Param]) -> Vec<Bound<'_>> {
+/// Parameters as the client takes them.
+pub(crate) fn bound(params: &[Param]) -> Vec<Bound<'_>> {
     let mut bound: Vec<Bound<'_>> = Vec::with_capacity(params.len());
     for param in params {
         bound.push((&*param.value, param.kind.clone()));
