@@ -17,6 +17,7 @@ use crate::memo::Memo;
 use crate::passes::lower::Press;
 use crate::passes::repair::repair;
 use crate::passes::select::select;
+use crate::passes::verify::is_sound;
 use crate::preview::Link;
 use crate::report::{OmitReason, Repair, Rewriting, Rewritten};
 use crate::request::{Cover, PathItem};
@@ -35,6 +36,8 @@ pub(crate) struct Front {
     pub(crate) rewritten: Vec<Rewritten>,
     /// What compactions stand for.
     pub(crate) covered: Vec<Covered>,
+    /// Whether it is in order, each call with an id of its own.
+    pub(crate) sound: bool,
     made_for: (u32, u32),
     treatment: Treatment,
     path: Vec<(ContentHash, bool, bool)>,
@@ -42,6 +45,8 @@ pub(crate) struct Front {
     ids: IndexMap<String, usize>,
     /// How many items of the path the rounds before the newest may come from.
     settled: usize,
+    /// How many entries that was learned from.
+    scanned: usize,
 }
 
 /// A compaction in effect.
@@ -66,10 +71,12 @@ impl Front {
             history: History::default(),
             treatment: treatment.clone(),
             settled: 0,
+            scanned: 0,
             hidden,
             dropped: repaired.dropped,
             repairs: repaired.repairs,
             rewritten: Vec::new(),
+            sound: true,
             covered: covered(path, treatment, press, memo),
             made_for: press.variants(),
             path: path.iter().map(identity).collect(),
@@ -153,16 +160,25 @@ impl Front {
                 self.ids.entry(id).or_insert(at);
             }
         }
+        let from = self.history.pieces.len();
         self.history.append(entries, press, memo);
+        // The ids of what extends a history are new to it.
+        let new = self.history.pieces.get(from..).unwrap_or_default();
+        self.sound = self.sound && is_sound(new);
         let last = self
             .history
             .rounds
             .last()
             .map_or(0, |round| round.entries.start);
-        // What was settled before is still there: nothing but the newest round is ever taken out.
-        let before = self.history.entries.get(..last).unwrap_or_default();
+        let before = self
+            .history
+            .entries
+            .get(self.scanned..last)
+            .unwrap_or_default();
         let sources = before.iter().filter_map(|entry| entry.source);
-        self.settled = sources.max().map_or(0, |source| source + 1);
+        let newest = sources.max().map_or(0, |source| source + 1);
+        self.settled = self.settled.max(newest);
+        self.scanned = last;
     }
 }
 

@@ -3,9 +3,12 @@
 use std::ops::Range;
 
 use contexture_ir::{ContentHash, Item, Role};
+use contexture_wire::Format;
 
 use crate::block::{Class, rounds};
+use crate::cache::outline::Lasts;
 use crate::count::Tokens;
+use crate::element::{Element, Stretches};
 use crate::entry::Entry;
 use crate::memo::Memo;
 use crate::passes::lower::{Piece, Press};
@@ -17,6 +20,10 @@ pub(crate) struct History {
     /// The items, repaired; sources are indexes on the path.
     pub(crate) entries: Vec<Entry>,
     pub(crate) pieces: Vec<Piece>,
+    /// What the pieces before the newest round are in a payload.
+    pub(crate) settled: Stretches,
+    /// For each of those pieces, and the one behind them, how many elements stand before it.
+    places: Vec<usize>,
     pub(crate) rounds: Vec<Round>,
     /// The first round that is required, with all after it.
     pub(crate) last: usize,
@@ -88,7 +95,25 @@ impl History {
         self.entries.extend(entries);
         self.pieces.extend(pieces);
         self.last = self.rounds.len().saturating_sub(1);
+        self.settle(press.dialect().format);
         self.mark(first_entry, press, memo);
+    }
+
+    /// Makes elements of the pieces before the newest round. They never change: only the newest round
+    /// is ever taken out.
+    fn settle(&mut self, format: Format) {
+        let end = self.rounds.last().map_or(0, |round| round.pieces.start);
+        for piece in self.pieces.get(self.places.len()..end).unwrap_or_default() {
+            self.places.push(self.settled.len());
+            if let Some(element) = Element::of(piece, format, Lasts::Onwards) {
+                self.settled.push(element);
+            }
+        }
+    }
+
+    /// How many elements the pieces before one are, if that one is before the newest round.
+    pub(crate) fn place(&self, piece: usize) -> Option<usize> {
+        self.places.get(piece).copied()
     }
 
     /// Takes the newest round out.
@@ -276,11 +301,7 @@ impl History {
     /// How many calls some pieces make.
     pub(crate) fn calls(&self, pieces: Range<usize>) -> usize {
         let own = self.pieces.get(pieces).unwrap_or_default();
-        let calls = |piece: &Piece| match piece.class {
-            Class::Model => piece.lowered.chunk.facts.calls.len(),
-            Class::User | Class::Outputs => 0,
-        };
-        own.iter().map(calls).sum()
+        own.iter().map(|piece| piece.calls).sum()
     }
 }
 

@@ -163,7 +163,8 @@ impl Ledger<'_> {
             }
         }
         let history = &self.front.history;
-        for piece in self.cut.pieces(history) {
+        let pieces = self.cut.pieces(history).into_iter();
+        for piece in pieces.filter(|piece| piece.is_lossy) {
             out.extend(piece.lowered.chunk.losses.iter().map(|loss| {
                 let (index, rest) = split(&loss.path);
                 let entry = history.entries.get(piece.entries.start + index);

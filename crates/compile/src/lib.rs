@@ -16,6 +16,7 @@
 
 mod account;
 mod answers;
+mod assemble;
 mod block;
 mod cache;
 pub mod compaction;
@@ -23,6 +24,7 @@ mod compiler;
 mod contribution;
 mod count;
 mod cut;
+mod element;
 mod entry;
 mod frame;
 mod front;

@@ -12,39 +12,19 @@ use contexture_wire::{
 };
 
 use crate::cache::marks::{MarkReason, Marking};
-use crate::cache::outline::{Lasts, Outline, OutlineSegment, Part};
+use crate::cache::outline::{Outline, OutlineSegment, Part};
 use crate::cache::settings::{scoped, settings, value};
 use crate::count::Tokens;
+use crate::element::{Element, Rope};
 
 /// A provider's JSON request.
 #[derive(Clone, Debug)]
 pub struct Payload {
     head: Arc<Head>,
     before: Arc<str>,
-    elements: Vec<Element>,
+    elements: Rope,
     after: Arc<str>,
     len: usize,
-}
-
-/// Elements of the payload's array that came from one piece, joined by commas. Never empty.
-#[derive(Clone, Debug)]
-pub(crate) struct Element {
-    pub(crate) json: Arc<str>,
-    pub(crate) hash: ContentHash,
-    /// How many messages of the conversation.
-    pub(crate) messages: usize,
-    /// Of the system prompt or of the messages.
-    pub(crate) part: Part,
-    pub(crate) lasts: Lasts,
-    pub(crate) tokens: Tokens,
-    /// Content blocks.
-    pub(crate) blocks: usize,
-    /// Whether the format lets it carry a mark.
-    pub(crate) can_carry: bool,
-    /// The marks that came with the items.
-    pub(crate) marks: Vec<Ttl>,
-    /// The mark that was set on it.
-    pub(crate) marked: Option<Ttl>,
 }
 
 /// What stands around the elements, as far as its bytes do not tell.
@@ -67,16 +47,7 @@ enum Place {
 }
 
 impl Payload {
-    pub(crate) fn new(
-        head: Head,
-        before: Arc<str>,
-        elements: Vec<Element>,
-        after: Arc<str>,
-    ) -> Self {
-        let elements: Vec<Element> = elements
-            .into_iter()
-            .filter(|element| !element.json.is_empty())
-            .collect();
+    pub(crate) fn new(head: Head, before: Arc<str>, elements: Rope, after: Arc<str>) -> Self {
         let mut payload = Self {
             head: Arc::new(head),
             len: 0,
@@ -235,12 +206,19 @@ impl Payload {
                 marked.map(|text| self.before = text.into()).is_some()
             }
             Place::Element(at) => {
-                let Some(element) = self.elements.get_mut(at) else {
+                let Some(element) = self.elements.get(at) else {
                     return false;
                 };
-                let marked = mark(format, &element.json, ttl);
-                element.marked = marked.as_ref().map(|_| ttl);
-                marked.map(|text| element.json = text.into()).is_some()
+                let Some(text) = mark(format, &element.json, ttl) else {
+                    return false;
+                };
+                let marked = Element {
+                    json: text.into(),
+                    marked: Some(ttl),
+                    ..element.clone()
+                };
+                self.elements.replace(at, marked);
+                true
             }
         }
     }
@@ -255,11 +233,12 @@ impl Payload {
                 }
             }
             Place::Element(at) => {
-                if let Some(element) = self.elements.get_mut(at) {
+                if let Some(mut element) = self.elements.get(at).cloned() {
                     if let Some(text) = unmark(format, &element.json) {
                         element.json = text.into();
                     }
                     element.marks.clear();
+                    self.elements.replace(at, element);
                 }
             }
         }
@@ -324,7 +303,7 @@ impl Payload {
         for edge in [&self.before, &self.after] {
             bytes.extend_from_slice(ContentHash::of(edge.as_bytes()).as_bytes());
         }
-        for element in &self.elements {
+        for element in self.elements.iter() {
             bytes.extend_from_slice(element.hash.as_bytes());
             bytes.extend(element.marked.map(|ttl| ttl as u8));
         }

@@ -9,21 +9,16 @@
 //! bytes do not depend on where the history is cut. What is cleared is the plan's; only where the
 //! history has grown too large is the frontier moved, and then the passes begin again, once.
 
-use std::ops::Range;
-use std::sync::Arc;
-
 use contexture_ir::ContentHash;
-use contexture_wire::{Envelope, Format, Renames, join_messages, marks};
+use contexture_wire::{Format, Renames};
 
 use crate::account::{report, required};
-use crate::block::Class;
+use crate::assemble::{assemble, head};
 use crate::cache::bill::Rates;
 use crate::cache::marks::{Kept, Marking, place_marks};
-use crate::cache::outline::{Lasts, Part};
 use crate::cache::predict::predict;
 use crate::cache::report::CacheReport;
 use crate::contribution::Band;
-use crate::count::Tokens;
 use crate::cut::Cut;
 use crate::entry::Entry;
 use crate::frame::Frame;
@@ -35,7 +30,7 @@ use crate::passes::clear::{Size, advance};
 use crate::passes::lower::{Piece, Press};
 use crate::passes::place::{Placed, Slot, arrange, bridges, fit, place, units};
 use crate::passes::verify::{Sealed, verify};
-use crate::payload::{Element, Head, Payload};
+use crate::payload::Payload;
 use crate::plan::{Advice, ClearFrontier, Latched, Plan, Prefix};
 use crate::policy::Window;
 use crate::refusal::Refusal;
@@ -165,21 +160,18 @@ fn back(call: &Call<'_>, memo: &mut Memo) -> Result<Outcome, Refusal> {
     owners.extend(theirs);
     let envelope = frame.envelope(request, &slots, &placed)?;
     let pieces: Vec<&Piece> = [before.as_slice(), &middle, &after].concat();
-    // Where the kept messages meet the first round.
-    let kept: usize = cut.kept.iter().map(|kept| kept.pieces.len()).sum();
-    let seam = before.len()..before.len() + kept;
-    let bands = before.len()..before.len() + middle.len();
     let head = head(request, &frame, &slots, &placed);
-    let mut payload = assemble(head, &envelope, &pieces, bands, seam);
+    let history = &front.history;
+    let mut payload = assemble(head, &envelope, &before, (&cut, history), &after);
     let (cache, kept) = mark(&mut payload, input, call.target);
 
     let prefix = Prefix {
         target: call.target.to_owned(),
         tools: frame.tools_hash,
         system: Frame::system_hash(&placed),
-        anchor: keys_hash(before.iter().map(|piece| piece.lowered.key)),
+        anchor: keys_hash(before.iter().map(|piece| piece.key)),
     };
-    let sent: Vec<ContentHash> = middle.iter().map(|piece| piece.lowered.key).collect();
+    let sent: Vec<ContentHash> = middle.iter().map(|piece| piece.key).collect();
     let view = Latched {
         kept,
         covers: call.treatment.covers_hash(),
@@ -220,6 +212,7 @@ fn back(call: &Call<'_>, memo: &mut Memo) -> Result<Outcome, Refusal> {
         envelope: &envelope,
         pieces: &pieces,
         owners: &owners,
+        sound: front.sound,
         pinned: &ledger.pinned(),
     })?;
     Ok(Outcome::Compiled(Box::new(Compiled {
@@ -380,93 +373,6 @@ fn band_pieces<'a>(
             placed.pieces.iter().map(move |piece| (piece, owner))
         })
         .unzip()
-}
-
-/// What of the frame its bytes do not tell.
-fn head(request: &CompileRequest, frame: &Frame, slots: &[Slot<'_>], placed: &[Placed]) -> Head {
-    let system = slots.iter().zip(placed);
-    let system = system.filter(|(slot, _)| slot.band == Band::System);
-    Head {
-        format: request.dialect.format,
-        model: request.model.clone(),
-        tools: frame.tools,
-        system: system.map(|(_, placed)| placed.text + placed.framing).sum(),
-        framing: frame.framing,
-    }
-}
-
-/// The payload. The pieces of `bands` are the history's. Each piece of the seam is joined to the piece
-/// behind it where both are people's words: there the cut brought together what would have been one
-/// message.
-fn assemble(
-    head: Head,
-    envelope: &Envelope,
-    pieces: &[&Piece],
-    bands: Range<usize>,
-    seam: Range<usize>,
-) -> Payload {
-    let format = head.format;
-    let mut elements = vec![Element {
-        json: envelope.lead.as_str().into(),
-        hash: ContentHash::of(envelope.lead.as_bytes()),
-        messages: 0,
-        part: Part::System,
-        lasts: Lasts::Epoch,
-        tokens: Tokens::ZERO,
-        blocks: 0,
-        can_carry: format == Format::OpenAiChat,
-        marks: marks(format, &envelope.lead),
-        marked: None,
-    }];
-    let mut before: Option<Class> = None;
-    for (at, piece) in pieces.iter().enumerate() {
-        let element = Element {
-            json: Arc::clone(&piece.lowered.json),
-            hash: piece.lowered.key,
-            messages: piece.elements(),
-            part: Part::Messages,
-            lasts: match at {
-                at if at < bands.start => Lasts::Epoch,
-                at if at < bands.end => Lasts::Onwards,
-                _ => Lasts::Call,
-            },
-            tokens: piece.text + piece.framing,
-            blocks: piece.lowered.chunk.facts.blocks,
-            can_carry: piece.class != Class::Model || format == Format::Anthropic,
-            marks: piece.lowered.chunk.facts.marks.clone(),
-            marked: None,
-        };
-        let users = (before, piece.class) == (Some(Class::User), Class::User);
-        let joined = elements
-            .last()
-            .filter(|_| users && at > seam.start && at <= seam.end)
-            .and_then(|last| join(format, last, &element));
-        if joined.is_some() {
-            elements.pop();
-        }
-        elements.push(joined.unwrap_or(element));
-        before = Some(piece.class);
-    }
-    Payload::new(
-        head,
-        envelope.before.as_str().into(),
-        elements,
-        envelope.after.as_str().into(),
-    )
-}
-
-fn join(format: Format, first: &Element, second: &Element) -> Option<Element> {
-    let json = join_messages(format, &first.json, &second.json)?;
-    Some(Element {
-        json: json.into(),
-        hash: keys_hash([first.hash, second.hash].into_iter()),
-        messages: (first.messages + second.messages).saturating_sub(1),
-        lasts: first.lasts.max(second.lasts),
-        tokens: first.tokens + second.tokens,
-        blocks: first.blocks + second.blocks,
-        marks: [first.marks.as_slice(), &second.marks].concat(),
-        ..second.clone()
-    })
 }
 
 fn keys_hash(keys: impl Iterator<Item = ContentHash>) -> ContentHash {

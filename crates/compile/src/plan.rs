@@ -233,15 +233,26 @@ fn digests(sent: &[ContentHash], blocks: Option<usize>) -> (Option<ContentHash>,
     let settled = sent.len().saturating_sub(1);
     let keys = sent.iter().take(settled);
     let bytes: Vec<u8> = keys.flat_map(|key| *key.as_bytes()).collect();
-    let earlier = blocks
-        .and_then(|blocks| blocks.checked_mul(16))
-        .and_then(|end| bytes.get(..end))
-        .map(ContentHash::of);
+    let end = blocks.and_then(|blocks| blocks.checked_mul(16));
+    let known = end.and_then(|end| Some((bytes.get(..end)?, bytes.get(end..)?)));
+    let (known, new) = known.unwrap_or((&[], &bytes));
+    let mut hasher = blake3::Hasher::new();
+    hasher.update(known);
+    let earlier = end
+        .filter(|end| *end == known.len())
+        .map(|_| digest(&hasher));
+    hasher.update(new);
     let now = Sent {
         blocks: settled,
-        hash: ContentHash::of(&bytes),
+        hash: digest(&hasher),
     };
     (earlier, now)
+}
+
+fn digest(hasher: &blake3::Hasher) -> ContentHash {
+    let mut bytes = [0; 16];
+    hasher.finalize_xof().fill(&mut bytes);
+    ContentHash::from_bytes(bytes)
 }
 
 /// What the host may want to do before the next call. Data: compile performs nothing.

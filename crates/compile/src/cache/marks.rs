@@ -311,14 +311,14 @@ fn kept(outline: &Outline, rules: &CacheRules, marks: &[Mark]) -> Vec<Kept> {
     if rules.kind == contexture_catalogue::CacheKind::None {
         return Vec::new();
     }
-    let kept = ends.into_iter().filter(|(at, _)| long_enough(at));
-    let mut kept: Vec<Kept> = kept
-        .map(|(segment, ttl)| Kept {
-            segment,
-            prefix: outline.prefix(segment),
-            ttl,
-        })
-        .collect();
-    kept.dedup_by_key(|kept| kept.segment);
-    kept
+    let mut ends: Vec<(usize, Ttl)> = ends.into_iter().filter(|(at, _)| long_enough(at)).collect();
+    ends.dedup_by_key(|(segment, _)| *segment);
+    let prefixes = outline.prefixes(ends.iter().map(|(segment, _)| *segment));
+    let kept = ends.into_iter().zip(prefixes);
+    kept.map(|((segment, ttl), prefix)| Kept {
+        segment,
+        prefix,
+        ttl,
+    })
+    .collect()
 }

@@ -115,13 +115,28 @@ impl Outline {
     /// segment.
     #[must_use]
     pub fn prefix(&self, segment: usize) -> ContentHash {
-        let end = segment.saturating_add(1).min(self.segments.len());
-        let mut bytes = Vec::with_capacity(end * 16 + 16);
-        bytes.extend_from_slice(ContentHash::of(self.scope.as_bytes()).as_bytes());
-        for one in self.segments.iter().take(end) {
-            bytes.extend_from_slice(one.hash.as_bytes());
-        }
-        ContentHash::of(&bytes)
+        let first = self.prefixes([segment]).into_iter().next();
+        first.unwrap_or_else(|| ContentHash::of(b""))
+    }
+
+    /// The same for several segments, in ascending order, at the cost of the last.
+    #[must_use]
+    pub fn prefixes(&self, segments: impl IntoIterator<Item = usize>) -> Vec<ContentHash> {
+        let mut hasher = blake3::Hasher::new();
+        hasher.update(ContentHash::of(self.scope.as_bytes()).as_bytes());
+        let mut done = 0;
+        let hash = |segment: usize| {
+            let end = segment.saturating_add(1).min(self.segments.len());
+            let new = self.segments.get(done..end).unwrap_or_default();
+            // Gathered first: many small updates of a hasher cost more than the hashing.
+            let bytes: Vec<u8> = new.iter().flat_map(|one| *one.hash.as_bytes()).collect();
+            hasher.update(&bytes);
+            done = done.max(end);
+            let mut digest = [0; 16];
+            hasher.finalize_xof().fill(&mut digest);
+            ContentHash::from_bytes(digest)
+        };
+        segments.into_iter().map(hash).collect()
     }
 
     /// The tokens up to and including each segment, at their best guess.

@@ -18,12 +18,18 @@ pub fn predict(
     marks: &[Mark],
     previous: &[Kept],
 ) -> CacheUse {
-    let stands = |kept: &&Kept| {
+    // A prefix over segments that changed has another hash, whatever their order.
+    let there = |kept: &&Kept| {
         kept.segment < outline.segments.len()
             && found_by(outline, rules, marks, kept.segment).is_some()
-            && outline.prefix(kept.segment) == kept.prefix
     };
-    let found = previous.iter().filter(stands).map(|kept| kept.segment);
+    let mut candidates: Vec<&Kept> = previous.iter().filter(there).collect();
+    candidates.sort_by_key(|kept| kept.segment);
+    let prefixes = outline.prefixes(candidates.iter().map(|kept| kept.segment));
+    let found = candidates.iter().zip(prefixes);
+    let found = found
+        .filter(|(kept, prefix)| kept.prefix == *prefix)
+        .map(|(kept, _)| kept.segment);
     usage(outline, rules, marks, found.max())
 }
 

@@ -23,6 +23,14 @@ pub(crate) struct Piece {
     /// Which entries it was made of.
     pub(crate) entries: Range<usize>,
     pub(crate) lowered: Arc<Lowered>,
+    /// The block's identity.
+    pub(crate) key: ContentHash,
+    /// How many elements of the payload's array it is.
+    elements: usize,
+    /// How many calls it makes.
+    pub(crate) calls: usize,
+    /// Whether the target cannot say all of it.
+    pub(crate) is_lossy: bool,
     /// What the model reads.
     pub(crate) text: Tokens,
     /// What the format adds.
@@ -31,8 +39,8 @@ pub(crate) struct Piece {
 
 impl Piece {
     /// How many elements of the payload's array it is.
-    pub(crate) fn elements(&self) -> usize {
-        self.lowered.chunk.facts.elements
+    pub(crate) const fn elements(&self) -> usize {
+        self.elements
     }
 
     /// What it takes of the budget.
@@ -137,8 +145,11 @@ impl<'a> Press<'a> {
             entries: wired,
         };
         let lowered = memo.chunk(key, || lower_run(&self.dialect, &run));
-        let elements = lowered.chunk.facts.elements as u64;
-        let (mut text, mut framing) = (Tokens::ZERO, self.framing.message.times(elements));
+        let facts = &lowered.chunk.facts;
+        let (elements, calls) = (facts.elements, facts.calls.len());
+        let is_lossy = !lowered.chunk.losses.is_empty();
+        let mut framing = self.framing.message.times(elements as u64);
+        let mut text = Tokens::ZERO;
         if elements > 0 {
             for entry in own {
                 text += self.item(entry, memo);
@@ -152,6 +163,10 @@ impl<'a> Press<'a> {
         Piece {
             class: block.class,
             entries: block.items,
+            key: lowered.key,
+            elements,
+            calls,
+            is_lossy,
             lowered,
             text,
             framing,

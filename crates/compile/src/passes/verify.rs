@@ -3,6 +3,7 @@
 //! A breach is a fault of this program or of a format's writer; it is refused, never sent. Whether
 //! each chunk is valid JSON of its schema is shown by tests.
 
+use std::borrow::Borrow;
 use std::collections::BTreeMap;
 
 use contexture_ir::quote;
@@ -25,6 +26,8 @@ pub(crate) struct Sealed<'a> {
     pub(crate) pieces: &'a [&'a Piece],
     /// For each piece the contribution it is of; `None` for the history's.
     pub(crate) owners: &'a [Option<&'a str>],
+    /// Whether the history is known to be in order, each call with an id of its own.
+    pub(crate) sound: bool,
     /// Texts that must stand in it unchanged.
     pub(crate) pinned: &'a [String],
 }
@@ -102,7 +105,14 @@ fn ends(sealed: &Sealed<'_>) -> Result<(), Breach> {
 /// Every call is answered before anybody else speaks, every output answers a call, and no id is used
 /// twice.
 fn pairs(sealed: &Sealed<'_>) -> Result<(), Breach> {
-    if in_order(sealed.pieces) && unique(sealed.pieces) {
+    // What is cut and what is kept of a sound history are whole rounds, or messages without calls.
+    let theirs = sealed.pieces.iter().zip(sealed.owners);
+    let mut theirs = theirs.filter(|(_, owner)| owner.is_some());
+    let calling = |(piece, _): (&&Piece, _)| has_calls(piece);
+    if sealed.sound && !theirs.any(calling) {
+        return Ok(());
+    }
+    if is_sound(sealed.pieces) {
         return Ok(());
     }
     // By id: how many calls are open, and the piece of the last.
@@ -149,25 +159,29 @@ fn pairs(sealed: &Sealed<'_>) -> Result<(), Breach> {
     }
 }
 
+fn has_calls(piece: &Piece) -> bool {
+    let facts = &piece.lowered.chunk.facts;
+    !facts.calls.is_empty() || !facts.outputs.is_empty()
+}
+
 /// Whether the outputs of every step follow it at once and in the order of its calls, as repair puts
-/// them.
-fn in_order(pieces: &[&Piece]) -> bool {
+/// them, and no two calls have one id.
+pub(crate) fn is_sound<P: Borrow<Piece>>(pieces: &[P]) -> bool {
+    let facts = || {
+        pieces
+            .iter()
+            .map(|piece| &piece.borrow().lowered.chunk.facts)
+    };
     let mut open: &[String] = &[];
-    for facts in pieces.iter().map(|piece| &piece.lowered.chunk.facts) {
+    for facts in facts() {
         if facts.outputs != open {
             return false;
         }
         open = &facts.calls;
     }
-    open.is_empty()
-}
-
-/// Whether no two calls have one id.
-fn unique(pieces: &[&Piece]) -> bool {
-    let facts = pieces.iter().map(|piece| &piece.lowered.chunk.facts);
-    let mut ids: Vec<&String> = facts.flat_map(|facts| &facts.calls).collect();
+    let mut ids: Vec<&String> = facts().flat_map(|facts| &facts.calls).collect();
     ids.sort_unstable();
-    ids.windows(2).all(|pair| pair.first() != pair.last())
+    open.is_empty() && ids.windows(2).all(|pair| pair.first() != pair.last())
 }
 
 /// Whether the provider wants the user first and last.
@@ -180,10 +194,13 @@ fn stands(sealed: &Sealed<'_>, text: &str) -> bool {
     let inner = quoted.get(1..quoted.len() - 1).unwrap_or_default();
     let envelope = sealed.envelope;
     let around = [&envelope.lead, &envelope.before, &envelope.after];
+    // It is in a contribution's own pieces; only one that repair changed is looked for everywhere.
+    let own = sealed.pieces.iter().zip(sealed.owners);
+    let mut own = own.filter(|(_, owner)| owner.is_some());
     around.iter().any(|part| part.contains(inner))
+        || own.any(|(piece, _)| piece.lowered.json.contains(inner))
         || sealed
             .pieces
             .iter()
-            .rev()
             .any(|piece| piece.lowered.json.contains(inner))
 }

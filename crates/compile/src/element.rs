@@ -1,0 +1,186 @@
+//! Elements of a payload's array, and the rope of them.
+//!
+//! The rope shares the older part of a history with other payloads: a payload of ten thousand messages
+//! is a few dozen stretches and the newest messages.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use contexture_ir::ContentHash;
+use contexture_wire::{Format, Ttl};
+
+use crate::block::Class;
+use crate::cache::outline::{Lasts, Part};
+use crate::count::Tokens;
+use crate::passes::lower::Piece;
+
+/// Elements of the payload's array that came from one piece, joined by commas.
+#[derive(Clone, Debug)]
+pub(crate) struct Element {
+    pub(crate) json: Arc<str>,
+    pub(crate) hash: ContentHash,
+    /// How many messages of the conversation.
+    pub(crate) messages: usize,
+    /// Of the system prompt or of the messages.
+    pub(crate) part: Part,
+    pub(crate) lasts: Lasts,
+    pub(crate) tokens: Tokens,
+    /// Content blocks.
+    pub(crate) blocks: usize,
+    /// Whether the format lets it carry a mark.
+    pub(crate) can_carry: bool,
+    /// The marks that came with the items.
+    pub(crate) marks: Vec<Ttl>,
+    /// The mark that was set on it.
+    pub(crate) marked: Option<Ttl>,
+}
+
+impl Element {
+    /// What a piece is in the payload; nothing if the target can say nothing of it.
+    pub(crate) fn of(piece: &Piece, format: Format, lasts: Lasts) -> Option<Self> {
+        let facts = &piece.lowered.chunk.facts;
+        (!piece.lowered.json.is_empty()).then(|| Self {
+            json: Arc::clone(&piece.lowered.json),
+            hash: piece.key,
+            messages: facts.elements,
+            part: Part::Messages,
+            lasts,
+            tokens: piece.text + piece.framing,
+            blocks: facts.blocks,
+            can_carry: piece.class != Class::Model || format == Format::Anthropic,
+            marks: facts.marks.clone(),
+            marked: None,
+        })
+    }
+}
+
+/// How many elements a stretch has.
+const STRETCH: usize = 128;
+
+/// Elements that are only ever added at the end, in stretches that can be shared.
+#[derive(Debug, Default)]
+pub(crate) struct Stretches {
+    whole: Vec<Arc<[Element]>>,
+    open: Vec<Element>,
+}
+
+impl Stretches {
+    pub(crate) const fn len(&self) -> usize {
+        self.whole.len() * STRETCH + self.open.len()
+    }
+
+    pub(crate) fn push(&mut self, element: Element) {
+        self.open.push(element);
+        if self.open.len() == STRETCH {
+            self.whole.push(std::mem::take(&mut self.open).into());
+        }
+    }
+}
+
+/// Elements in order, some of them shared.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Rope {
+    runs: Vec<Run>,
+    len: usize,
+}
+
+#[derive(Clone, Debug)]
+enum Run {
+    Own(Element),
+    Shared(Arc<[Element]>, Range<usize>),
+}
+
+impl Run {
+    fn elements(&self) -> &[Element] {
+        match self {
+            Self::Own(element) => std::slice::from_ref(element),
+            Self::Shared(stretch, range) => stretch.get(range.clone()).unwrap_or_default(),
+        }
+    }
+}
+
+impl Rope {
+    pub(crate) const fn len(&self) -> usize {
+        self.len
+    }
+
+    pub(crate) fn push(&mut self, element: Element) {
+        self.len += 1;
+        self.runs.push(Run::Own(element));
+    }
+
+    pub(crate) fn extend(&mut self, elements: impl IntoIterator<Item = Element>) {
+        elements.into_iter().for_each(|element| self.push(element));
+    }
+
+    /// Takes the last element out, if it is not shared.
+    pub(crate) fn pop_own(&mut self) -> Option<Element> {
+        match self.runs.pop() {
+            Some(Run::Own(element)) => {
+                self.len -= 1;
+                Some(element)
+            }
+            shared => {
+                self.runs.extend(shared);
+                None
+            }
+        }
+    }
+
+    /// Adds everything from an element of the stretches on.
+    pub(crate) fn share(&mut self, stretches: &Stretches, from: usize) {
+        let (mut skip, first) = (from % STRETCH, from / STRETCH);
+        for stretch in stretches.whole.iter().skip(first) {
+            self.len += stretch.len() - skip;
+            self.runs
+                .push(Run::Shared(Arc::clone(stretch), skip..stretch.len()));
+            skip = 0;
+        }
+        let open = from.saturating_sub(stretches.whole.len() * STRETCH);
+        for element in stretches.open.iter().skip(open) {
+            self.push(element.clone());
+        }
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &Element> {
+        self.runs.iter().flat_map(Run::elements)
+    }
+
+    pub(crate) fn get(&self, at: usize) -> Option<&Element> {
+        let (run, at) = self.find(at)?;
+        self.runs.get(run)?.elements().get(at)
+    }
+
+    /// Puts another element in the place of one.
+    pub(crate) fn replace(&mut self, at: usize, element: Element) {
+        let Some((run, within)) = self.find(at) else {
+            return;
+        };
+        let around = match self.runs.get(run) {
+            Some(Run::Shared(stretch, range)) => {
+                let middle = range.start + within;
+                let before = Run::Shared(Arc::clone(stretch), range.start..middle);
+                let after = Run::Shared(Arc::clone(stretch), middle + 1..range.end);
+                [Some(before), Some(Run::Own(element)), Some(after)]
+            }
+            _ => [None, Some(Run::Own(element)), None],
+        };
+        let full = around
+            .into_iter()
+            .flatten()
+            .filter(|run| !run.elements().is_empty());
+        self.runs.splice(run..=run, full);
+    }
+
+    /// The run of an element and its place in it.
+    fn find(&self, mut at: usize) -> Option<(usize, usize)> {
+        for (index, run) in self.runs.iter().enumerate() {
+            let count = run.elements().len();
+            if at < count {
+                return Some((index, at));
+            }
+            at -= count;
+        }
+        None
+    }
+}
