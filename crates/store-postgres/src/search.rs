@@ -58,14 +58,16 @@ const OF_OWNER: &str = concat!(
      ORDER BY t.created_ms DESC, t.conversation, t.segment DESC, t.depth DESC LIMIT $6"
 );
 
-/// The nodes at some places; column 21 says which place.
+/// The nodes at some places; column 21 says which place. `LIMIT 1` has each looked up by its key: else
+/// the server may read the whole table once for all of them.
 const AT: &str = concat!(
     "SELECT ",
     columns!(),
     ", at.place FROM unnest($1, $2, $3) \
      WITH ORDINALITY AS at (conversation, segment, depth, place) \
      CROSS JOIN LATERAL (SELECT * FROM contexture.nodes \
-     WHERE conversation = at.conversation AND segment = at.segment AND depth = at.depth) AS n \
+     WHERE conversation = at.conversation AND segment = at.segment AND depth = at.depth \
+     LIMIT 1) AS n \
      ORDER BY at.place"
 );
 
