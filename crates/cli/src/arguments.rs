@@ -3,9 +3,9 @@
 use clap::{Parser, Subcommand};
 
 use crate::commands::{
-    backup, branch, checkpoint, compile, completions, conversations, convert, count, delete, diff,
-    doctor, export, gc, import, log, migrate, read, render, restore, rewind, search, show, stats,
-    verify,
+    backup, branch, checkpoint, compact, compile, completions, conversations, convert, count,
+    delete, diff, doctor, export, gc, import, log, migrate, read, render, restore, rewind, search,
+    show, stats, uncompact, verify,
 };
 use crate::exit::Exit;
 use crate::globals::Globals;
@@ -42,6 +42,8 @@ pub(crate) enum Command {
     Rewind(rewind::Arguments),
     Checkpoint(checkpoint::Arguments),
     Restore(restore::Arguments),
+    Compact(compact::Arguments),
+    Uncompact(uncompact::Arguments),
     Compile(compile::Arguments),
     Convert(convert::Arguments),
     Diff(diff::Arguments),

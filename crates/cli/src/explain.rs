@@ -288,6 +288,16 @@ impl From<EngineError> for Failure {
             EngineError::EmptyBranch { .. } => {
                 Self::new(Exit::Refused, "empty_branch", chain(&error))
             }
+            EngineError::NothingToCompact { .. } => {
+                Self::new(Exit::Refused, "nothing_to_compact", chain(&error))
+            }
+            EngineError::CoverOverlap { .. } => {
+                Self::new(Exit::Refused, "cover_overlap", chain(&error))
+                    .hint("`contexture log --json` lists what compactions stand for")
+            }
+            EngineError::NotInEffect { .. } => {
+                Self::new(Exit::Refused, "not_in_effect", chain(&error))
+            }
             EngineError::ConversationExists { .. } => {
                 Self::new(Exit::Conflict, "already_exists", chain(&error))
                     .hint("it does not begin like this session; name another with --conversation")

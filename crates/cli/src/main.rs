@@ -33,9 +33,9 @@ use clap::{CommandFactory as _, Parser as _};
 
 use crate::arguments::{Command, CommandLine};
 use crate::commands::{
-    backup, branch, checkpoint, compile, completions, conversations, convert, count, delete, diff,
-    doctor, export, gc, import, log, migrate, read, render, restore, rewind, search, show, stats,
-    verify,
+    backup, branch, checkpoint, compact, compile, completions, conversations, convert, count,
+    delete, diff, doctor, export, gc, import, log, migrate, read, render, restore, rewind, search,
+    show, stats, uncompact, verify,
 };
 use crate::exit::Exit;
 use crate::failure::{Failure, Outcome};
@@ -97,6 +97,8 @@ fn run(line: &CommandLine) -> Outcome {
         Command::Rewind(arguments) => for_it(rewind::run(arguments, globals)),
         Command::Checkpoint(arguments) => for_it(checkpoint::run(arguments, globals)),
         Command::Restore(arguments) => for_it(restore::run(arguments, globals)),
+        Command::Compact(arguments) => for_it(compact::run(arguments, globals)),
+        Command::Uncompact(arguments) => for_it(uncompact::run(arguments, globals)),
         Command::Compile(arguments) => compile::run(arguments, globals),
         Command::Convert(arguments) => convert::run(arguments, globals),
         Command::Diff(arguments) => diff::run(arguments, globals),

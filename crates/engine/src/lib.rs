@@ -37,7 +37,7 @@ pub use call::CompiledCall;
 pub use compaction::{
     BreakerPolicy, CompactOptions, CompactRequest, CompactSpan, Compacted, CompactionDraft,
     Compactor, CompactorError, CoverEntry, ManifestCompactor, ModelCompactor, PrepareOptions,
-    Prepared, Reported, Trigger, UsagePreference,
+    Prepared, Reported, Trigger, UsagePreference, WrittenSummary,
 };
 pub use conversation::Conversation;
 pub use draft::Draft;

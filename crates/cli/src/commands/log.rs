@@ -4,6 +4,8 @@ use std::fmt::Write as _;
 
 use clap::Args;
 use contexture::Item;
+use contexture::engine::CoverEntry;
+use contexture::ir::NodeId;
 use contexture::tokens::{Encoding, TokenCounter, counter_for};
 use owo_colors::OwoColorize as _;
 use serde_json::{Value, json};
@@ -13,7 +15,7 @@ use crate::exit::Exit;
 use crate::failure::Outcome;
 use crate::globals::Globals;
 use crate::printable::{clip, counted, grouped, one_line, pad, pad_left, width};
-use crate::tree::{Entries, Entry, Row, Tree, first, item, load, rows, shorten};
+use crate::tree::{Covered, Entries, Entry, Row, Tree, first, item, load, rows, shorten};
 use crate::{database, say, terminal};
 
 /// The most columns that names of branches and checkpoints take.
@@ -59,17 +61,25 @@ pub(crate) async fn run(arguments: &Arguments, globals: &Globals) -> Outcome {
     let chat = database::conversation(globals, &arguments.conversation, None).await?;
     let tree = load(&chat).await?;
     let entries = Entries::of(&tree);
+    let covers = chat.compactions().await?;
+    let covered = Covered::of(&covers, &tree, &entries);
     let mut all = rows(&entries);
     if !arguments.all {
         if !globals.json {
-            all = shorten(all, &entries);
+            all = shorten(covered.fold(all, &entries), &entries);
         }
         all = first(&all, &entries, arguments.limit);
     }
     if globals.json {
-        say::json(&document(&arguments.conversation, &tree, &entries, &all)?)?;
+        say::json(&document(
+            &arguments.conversation,
+            &tree,
+            &entries,
+            &all,
+            &covers,
+        )?)?;
     } else {
-        say::styled(&drawing(&tree, &entries, &all)?)?;
+        say::styled(&drawing(&tree, &entries, &all, &covered)?)?;
     }
     Ok(Exit::Done)
 }
@@ -133,7 +143,13 @@ fn id_of(entry: &Entry, digits: usize) -> String {
     id.get(..digits).unwrap_or(&id).to_owned()
 }
 
-fn document(conversation: &str, tree: &Tree, entries: &Entries, rows: &[Row]) -> Outcome<Value> {
+fn document(
+    conversation: &str,
+    tree: &Tree,
+    entries: &Entries,
+    rows: &[Row],
+    covers: &[CoverEntry],
+) -> Outcome<Value> {
     let counter = counter_for(Encoding::O200kBase);
     let head = |place: Option<usize>| {
         let entry = place.and_then(|place| entries.0.get(place));
@@ -149,7 +165,7 @@ fn document(conversation: &str, tree: &Tree, entries: &Entries, rows: &[Row]) ->
                 hidden_heads += heads;
                 continue;
             }
-            Row::Join { .. } | Row::Elided { .. } | Row::Gap => continue,
+            Row::Join { .. } | Row::Elided { .. } | Row::Covered { .. } | Row::Gap => continue,
         };
         let Some(entry) = entries.0.get(*place) else {
             continue;
@@ -181,6 +197,11 @@ fn document(conversation: &str, tree: &Tree, entries: &Entries, rows: &[Row]) ->
         "conversation": conversation,
         "branches": branches.collect::<Vec<_>>(),
         "entries": list,
+        "compactions": covers.iter().map(|cover| json!({
+            "compaction": cover.compaction.to_string(),
+            "first": cover.first.to_string(),
+            "last": cover.last.to_string(),
+        })).collect::<Vec<_>>(),
         "hidden": hidden,
         "hidden_heads": hidden_heads,
     }))
@@ -204,7 +225,7 @@ enum Mark {
     Other,
 }
 
-fn drawing(tree: &Tree, entries: &Entries, rows: &[Row]) -> Outcome<String> {
+fn drawing(tree: &Tree, entries: &Entries, rows: &[Row], covered: &Covered) -> Outcome<String> {
     let counter = counter_for(Encoding::O200kBase);
     let (digits, now) = (tree.id_digits(), now_ms());
     let mut lines = Vec::new();
@@ -218,6 +239,14 @@ fn drawing(tree: &Tree, entries: &Entries, rows: &[Row]) -> Outcome<String> {
             Row::Elided { lane, entries } => graph_line(
                 format!("{}⋮", "│ ".repeat(*lane)),
                 counted(*entries as u64, "message"),
+            ),
+            Row::Covered {
+                lane,
+                entry,
+                entries: count,
+            } => graph_line(
+                format!("{}⋮", "│ ".repeat(*lane)),
+                stood_for(covered.by(*entry), *count, (tree, entries, covered), digits)?,
             ),
             Row::Hidden { entries, heads } => graph_line("⋮".to_owned(), beyond(*entries, *heads)),
             Row::Gap => graph_line(String::new(), String::new()),
@@ -235,6 +264,33 @@ fn drawing(tree: &Tree, entries: &Entries, rows: &[Row]) -> Outcome<String> {
     }
     align(&lines, &mut out);
     Ok(out)
+}
+
+/// How many messages a compaction stands for, and what that saves.
+fn stood_for(
+    compaction: Option<NodeId>,
+    count: usize,
+    (tree, entries, covered): (&Tree, &Entries, &Covered),
+    digits: usize,
+) -> Outcome<String> {
+    let counter = counter_for(Encoding::O200kBase);
+    let id = compaction.map(|id| id.to_string()).unwrap_or_default();
+    let mut tokens = 0;
+    for (place, entry) in entries.0.iter().enumerate() {
+        if covered.by(place) == compaction {
+            tokens += summary(entry, counter)?.tokens;
+        }
+    }
+    let node = compaction.and_then(|id| tree.nodes.get(*tree.places.get(&id)?));
+    let after = node.map(|node| item(node)).transpose()?;
+    let after = after.map_or(0, |item| counter.count(&item.text()).count);
+    Ok(format!(
+        "{} (↳ covered by compaction {}: {} → {} tok)",
+        counted(count as u64, "message"),
+        id.get(..digits).unwrap_or(&id),
+        grouped(tokens),
+        grouped(after)
+    ))
 }
 
 /// What is beyond the limit.

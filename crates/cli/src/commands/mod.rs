@@ -5,6 +5,7 @@
 pub(crate) mod backup;
 pub(crate) mod branch;
 pub(crate) mod checkpoint;
+pub(crate) mod compact;
 pub(crate) mod compile;
 pub(crate) mod completions;
 pub(crate) mod conversations;
@@ -25,4 +26,5 @@ pub(crate) mod rewind;
 pub(crate) mod search;
 pub(crate) mod show;
 pub(crate) mod stats;
+pub(crate) mod uncompact;
 pub(crate) mod verify;

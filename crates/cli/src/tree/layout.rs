@@ -24,6 +24,12 @@ pub(crate) enum Row {
     Join { lane: usize },
     /// So many entries of the lane are not shown.
     Elided { lane: usize, entries: usize },
+    /// So many entries of the lane, of which this is the newest, are stood for by a compaction.
+    Covered {
+        lane: usize,
+        entry: usize,
+        entries: usize,
+    },
     /// So many entries are beyond the limit; at so many of them branches end.
     Hidden { entries: usize, heads: usize },
     /// Between two trees that share nothing.
@@ -187,7 +193,7 @@ fn hidden(rows: &[Row], entries: &Entries) -> Option<Row> {
                 heads += usize::from(entry.is_some_and(|entry| !entry.branches.is_empty()));
                 count += 1;
             }
-            Row::Elided { entries, .. } => count += entries,
+            Row::Elided { entries, .. } | Row::Covered { entries, .. } => count += entries,
             Row::Hidden { .. } | Row::Join { .. } | Row::Gap => {}
         }
     }

@@ -4,10 +4,12 @@
 //! them recurses and none is worse than linear in the nodes, so that deep and bushy trees are drawn
 //! like small ones.
 
+mod cover;
 mod entry;
 mod layout;
 mod load;
 
+pub(crate) use cover::Covered;
 pub(crate) use entry::{Entries, Entry};
 pub(crate) use layout::{Row, first, rows, shorten};
 pub(crate) use load::{Tree, item, load};

@@ -387,3 +387,47 @@ fn doctor_looks_at_everything() {
         "{report}"
     );
 }
+
+#[test]
+fn a_compaction_is_made_drawn_and_taken_back() {
+    let place = Place::new();
+    sample::wordy(&place, "long", 12);
+    let before = place.ok("compile long --to openai-chat --report none");
+    let dry = place.ok("compact long --dry-run");
+    assert!(
+        dry.contains("would stand for") && dry.contains("\nThe user said:\n"),
+        "{dry}"
+    );
+    assert_eq!(
+        place.ok("compile long --to openai-chat --report none"),
+        before
+    );
+
+    let told = place.json("compact long --json");
+    let id = told["compaction"].as_str().unwrap();
+    assert!(told["summary_tokens"].as_u64().unwrap() < told["tokens"].as_u64().unwrap());
+    let log = place.ok("log long");
+    assert!(
+        log.contains(" (↳ covered by compaction ") && log.contains(" tok)"),
+        "{log}"
+    );
+    assert!(place.json("log long --json")["compactions"][0]["compaction"] == id);
+    assert!(
+        place
+            .ok("compile long --to openai-chat --report none")
+            .contains("Earlier here")
+    );
+
+    place.ok(&format!("uncompact long {}", &id[..8]));
+    assert_eq!(
+        place.ok("compile long --to openai-chat --report none"),
+        before
+    );
+    assert!(!place.ok("log long").contains("covered by"));
+    let none = place.run("uncompact long");
+    assert!(
+        none.err.contains("no compaction is in effect"),
+        "{}",
+        none.err
+    );
+}

@@ -54,6 +54,22 @@ pub(crate) fn long(place: &Place, id: &str, messages: usize) {
     });
 }
 
+/// As [`long`], with messages of some length.
+pub(crate) fn wordy(place: &Place, id: &str, messages: usize) {
+    wait(async {
+        let chat = open(place, id).await;
+        let mut draft = chat.draft();
+        for index in 0..messages / 2 {
+            let more = "and so on at some length, ".repeat(60);
+            draft.push(user(format!(
+                "question {index} about order W{index}00: {more}"
+            )));
+            draft.push(assistant_text(format!("answer {index}: {more}")));
+        }
+        draft.commit().await.unwrap();
+    });
+}
+
 async fn open(place: &Place, id: &str) -> Conversation {
     let database = place.database();
     std::fs::create_dir_all(database.parent().unwrap()).unwrap();

@@ -13,6 +13,7 @@ mod errors;
 mod facts;
 mod gather;
 mod manifest;
+mod native;
 mod render;
 mod sentence;
 mod shell;
@@ -22,6 +23,7 @@ mod words;
 pub use manifest::{
     CommandEntry, Covered, Decision, Entry, FileEntry, LinkEntry, Manifest, NamedValues, Speaker,
 };
+pub use native::NativeCompaction;
 pub use render::{Allowance, ManifestText};
 pub use summary::{
     BadSummary, SummaryOptions, SummaryTask, read_summary, summary_lines, summary_task,

@@ -15,6 +15,7 @@ mod growth;
 mod hostile;
 mod law;
 mod material;
+mod native;
 mod previews;
 mod readings;
 mod real_sessions;

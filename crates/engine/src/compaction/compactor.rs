@@ -6,6 +6,7 @@ use async_trait::async_trait;
 use contexture_catalogue::Catalogue;
 use contexture_compile::CompileError;
 use contexture_compile::compaction::{BadSummary, Covered};
+use contexture_ir::ContentHash;
 use contexture_llm::ModelError;
 use contexture_wire::{Format, WireError};
 
@@ -48,6 +49,30 @@ impl Compactor for ManifestCompactor {
 
     async fn summarise(&self, _: CompactRequest<'_>) -> Result<Option<String>, CompactorError> {
         Ok(None)
+    }
+}
+
+/// Puts in a summary that somebody wrote: a person, or a model that was asked elsewhere.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct WrittenSummary(String);
+
+impl WrittenSummary {
+    /// The summary; `None` if it is blank.
+    #[must_use]
+    pub fn new(text: impl Into<String>) -> Option<Self> {
+        let text = text.into();
+        (!text.trim().is_empty()).then_some(Self(text))
+    }
+}
+
+#[async_trait]
+impl Compactor for WrittenSummary {
+    fn configuration(&self) -> String {
+        format!("written {}", ContentHash::of(self.0.as_bytes()))
+    }
+
+    async fn summarise(&self, _: CompactRequest<'_>) -> Result<Option<String>, CompactorError> {
+        Ok(Some(self.0.clone()))
     }
 }
 

@@ -20,7 +20,7 @@ mod trigger;
 pub use breaker::BreakerPolicy;
 pub(crate) use breaker::Breakers;
 pub use compact::{CompactOptions, CompactSpan, Compacted, CompactionDraft};
-pub use compactor::{CompactRequest, Compactor, CompactorError, ManifestCompactor};
+pub use compactor::{CompactRequest, Compactor, CompactorError, ManifestCompactor, WrittenSummary};
 pub use cover::CoverEntry;
 pub use model::ModelCompactor;
 pub use prepare::{PrepareOptions, Prepared};

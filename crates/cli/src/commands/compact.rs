@@ -1,0 +1,161 @@
+//! `contexture compact`: what is older is stood for by a manifest.
+//!
+//! Calls no model: a summary that one wrote is given with `--summary`.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use clap::Args;
+use contexture::compile::Target;
+use contexture::engine::{CompactOptions, CompactSpan, CompactionDraft, WrittenSummary};
+use contexture::{Conversation, Format};
+use owo_colors::OwoColorize as _;
+use serde_json::json;
+
+use crate::exit::Exit;
+use crate::failure::{Failure, Outcome};
+use crate::globals::Globals;
+use crate::input::Source;
+use crate::place::{Place, find};
+use crate::printable::{counted, grouped, lines};
+use crate::words::{target_format, tokens};
+use crate::{database, models, say};
+
+/// Put a manifest in the place of a conversation's older part
+///
+/// Files, commands, errors, identifiers and figures of that part stand in the manifest; the messages stay
+/// and come back with `uncompact`. No model is asked: a summary of your own goes before it.
+#[derive(Debug, Args)]
+#[command(after_long_help = "\
+Examples:
+  contexture compact support-42 --dry-run
+  contexture compact support-42 --window 32k
+  contexture compact support-42 --span 51c2..9f3a --summary summary.txt
+  contexture uncompact support-42 a01f")]
+pub(crate) struct Arguments {
+    /// The conversation
+    conversation: String,
+    /// From one message to another, by their ids; default: what no longer fits, else the older half
+    #[arg(long, value_name = "ID..ID", value_parser = span)]
+    span: Option<Range<String>>,
+    /// A file with a summary to stand before the manifest; `-` for standard input
+    #[arg(long, value_name = "FILE")]
+    summary: Option<String>,
+    /// The format of the requests it is made for
+    #[arg(long, value_parser = target_format(), default_value = "anthropic")]
+    to: Format,
+    /// The model it is made for: its window, its tokens
+    #[arg(long, short)]
+    model: Option<String>,
+    /// Tokens the model can hold; default: the model's
+    #[arg(long, value_name = "TOKENS", value_parser = tokens)]
+    window: Option<u64>,
+    /// How much of the window stays as it is, in per cent; at most half of the history
+    #[arg(long, value_name = "PERCENT", default_value = "40", value_parser = clap::value_parser!(u8).range(0..=100))]
+    keep: u8,
+    /// The branch; default: the active one
+    #[arg(long, value_name = "BRANCH")]
+    branch: Option<String>,
+    /// Show what would be stored, and store nothing
+    #[arg(long)]
+    dry_run: bool,
+}
+
+/// Runs the command.
+///
+/// # Errors
+/// There is no such conversation or message, nothing to compact, or the span cuts through another.
+pub(crate) async fn run(arguments: &Arguments, globals: &Globals) -> Outcome {
+    let branch = arguments.branch.as_deref();
+    let chat = database::conversation(globals, &arguments.conversation, branch).await?;
+    let options = options(arguments, &chat).await?;
+    let model = models::choose(arguments.model.as_deref(), None, None, arguments.to);
+    let mut target = Target::new(arguments.to, model);
+    if let Some(window) = arguments.window {
+        target = target.window(window);
+    }
+    let draft = chat.draft_compaction(&target, &options).await?;
+    if arguments.dry_run {
+        tell(&draft, None, globals)?;
+        if !globals.json {
+            say::raw(&lines(&(draft.summary.join("\n\n") + "\n")))?;
+        }
+        return Ok(Exit::Done);
+    }
+    let stored = chat.store_compaction(draft).await?;
+    tell(&stored.draft, Some(stored.node.to_string()), globals)?;
+    Ok(Exit::Done)
+}
+
+async fn options(arguments: &Arguments, chat: &Conversation) -> Outcome<CompactOptions> {
+    let mut options = CompactOptions {
+        keep: arguments.keep,
+        ..CompactOptions::default()
+    };
+    if let Some(span) = &arguments.span {
+        // A message is all of its nodes: from its first, to its last.
+        let first = match find(chat, &span.start).await? {
+            Place::Message(_, nodes) => nodes.first().map(|node| node.id),
+            Place::Node(node) => Some(node.id),
+        };
+        let last = match find(chat, &span.end).await? {
+            Place::Message(_, nodes) => nodes.last().map(|node| node.id),
+            Place::Node(node) => Some(node.id),
+        };
+        if let (Some(first), Some(last)) = (first, last) {
+            options.span = CompactSpan::Nodes { first, last };
+        }
+    }
+    if let Some(summary) = &arguments.summary {
+        let text = Source::or_stdin(Some(summary)).read()?;
+        let summary = WrittenSummary::new(text.trim());
+        options.compactor =
+            Arc::new(summary.ok_or_else(|| Failure::usage("the summary is empty"))?);
+    }
+    Ok(options)
+}
+
+fn tell(draft: &CompactionDraft, node: Option<String>, globals: &Globals) -> Outcome<()> {
+    if globals.json {
+        return say::json(&json!({
+            "compaction": node,
+            "first": draft.first.to_string(),
+            "last": draft.last.to_string(),
+            "items": draft.items,
+            "tokens": draft.tokens,
+            "summary_tokens": draft.summary_tokens,
+            "summary": draft.summary,
+            "reused": draft.reused,
+        }));
+    }
+    if globals.quiet {
+        return Ok(());
+    }
+    let short = |id: &str| id.get(..12).unwrap_or(id).to_owned();
+    let name = match &node {
+        Some(node) => format!("compaction {}", short(node).magenta()),
+        None => "a compaction".to_owned(),
+    };
+    let items = counted(draft.items as u64, "item");
+    let verb = if node.is_some() {
+        "stands"
+    } else {
+        "would stand"
+    };
+    say::styled(&format!(
+        "{name} {verb} for {items}, {} to {}: {} → {} tokens\n",
+        short(&draft.first.to_string()),
+        short(&draft.last.to_string()),
+        grouped(draft.tokens),
+        grouped(draft.summary_tokens),
+    ))
+}
+
+fn span(text: &str) -> Result<Range<String>, String> {
+    match text.split_once("..") {
+        Some((first, last)) if !first.is_empty() && !last.is_empty() => {
+            Ok(first.to_owned()..last.to_owned())
+        }
+        _ => Err("expected two ids, ID..ID".to_owned()),
+    }
+}

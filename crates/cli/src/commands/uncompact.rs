@@ -1,0 +1,66 @@
+//! `contexture uncompact`: what a compaction stands for is shown again.
+
+use clap::Args;
+use serde_json::json;
+
+use crate::exit::Exit;
+use crate::failure::{Failure, Outcome};
+use crate::globals::Globals;
+use crate::{database, say};
+
+/// Take a compaction back: what it stands for is shown again
+#[derive(Debug, Args)]
+#[command(after_long_help = "\
+Examples:
+  contexture uncompact support-42          # the newest one
+  contexture uncompact support-42 a01f")]
+pub(crate) struct Arguments {
+    /// The conversation
+    conversation: String,
+    /// The beginning of the compaction's id; default: the newest one in effect
+    compaction: Option<String>,
+    /// The branch; default: the active one
+    #[arg(long, value_name = "BRANCH")]
+    branch: Option<String>,
+}
+
+/// Runs the command.
+///
+/// # Errors
+/// There is no such conversation, or no such compaction in effect.
+pub(crate) async fn run(arguments: &Arguments, globals: &Globals) -> Outcome {
+    let branch = arguments.branch.as_deref();
+    let chat = database::conversation(globals, &arguments.conversation, branch).await?;
+    let in_effect = chat.compactions().await?;
+    let named = arguments
+        .compaction
+        .as_deref()
+        .unwrap_or_default()
+        .to_ascii_lowercase();
+    let mut found = in_effect
+        .iter()
+        .rev()
+        .filter(|entry| entry.compaction.to_string().starts_with(&named));
+    let Some(entry) = found.next() else {
+        let message = match in_effect.len() {
+            0 => "no compaction is in effect on this branch".to_owned(),
+            _ => format!("no compaction in effect begins with {named:?}"),
+        };
+        return Err(Failure::new(Exit::Refused, "not_in_effect", message));
+    };
+    if !named.is_empty() && found.next().is_some() {
+        let message = format!("several compactions begin with {named:?}");
+        return Err(Failure::new(Exit::Refused, "ambiguous", message));
+    }
+    chat.uncompact(entry.compaction).await?;
+    let id = entry.compaction.to_string();
+    if globals.json {
+        say::json(&json!({ "uncompacted": id }))?;
+    } else if !globals.quiet {
+        say::styled(&format!(
+            "compaction {} stands for nothing now\n",
+            id.get(..12).unwrap_or(&id)
+        ))?;
+    }
+    Ok(Exit::Done)
+}

@@ -1,0 +1,77 @@
+//! Which entries of a tree a compaction stands for, on the active branch.
+
+use std::collections::HashMap;
+
+use contexture::engine::CoverEntry;
+use contexture::ir::NodeId;
+
+use super::entry::Entries;
+use super::layout::Row;
+use super::load::Tree;
+
+/// By entry: the compaction that stands for it, the outermost of several.
+#[derive(Debug, Default)]
+pub(crate) struct Covered(HashMap<usize, NodeId>);
+
+impl Covered {
+    /// What these compactions stand for.
+    pub(crate) fn of(covers: &[CoverEntry], tree: &Tree, entries: &Entries) -> Self {
+        let mut by_node: HashMap<NodeId, NodeId> = HashMap::new();
+        // The newest is the outermost.
+        for cover in covers {
+            let mut at = Some(cover.last);
+            while let Some(node) = at.and_then(|id| tree.nodes.get(*tree.places.get(&id)?)) {
+                by_node.insert(node.id, cover.compaction);
+                at = node.parent.filter(|_| node.id != cover.first);
+            }
+        }
+        let all = |place: usize| {
+            let nodes = &entries.0.get(place)?.nodes;
+            let by = by_node.get(&nodes.first()?.id)?;
+            nodes
+                .iter()
+                .all(|node| by_node.contains_key(&node.id))
+                .then_some((place, *by))
+        };
+        Self((0..entries.0.len()).filter_map(all).collect())
+    }
+
+    /// The compaction that stands for an entry.
+    pub(crate) fn by(&self, entry: usize) -> Option<NodeId> {
+        self.0.get(&entry).copied()
+    }
+
+    /// The rows with a single one for a stretch of entries that a compaction stands for; names and forks
+    /// stay to be seen.
+    pub(crate) fn fold(&self, rows: Vec<Row>, entries: &Entries) -> Vec<Row> {
+        let mut out: Vec<Row> = Vec::with_capacity(rows.len());
+        for row in rows {
+            let folded = match row {
+                Row::Entry { lane, entry } => self
+                    .by(entry)
+                    .filter(|_| entries.0.get(entry).is_some_and(super::Entry::is_plain))
+                    .map(|_| (lane, entry)),
+                _ => None,
+            };
+            let Some((lane, entry)) = folded else {
+                out.push(row);
+                continue;
+            };
+            match out.last_mut() {
+                Some(Row::Covered {
+                    lane: before,
+                    entry: one,
+                    entries,
+                }) if *before == lane && self.by(*one) == self.by(entry) => {
+                    *entries += 1;
+                }
+                _ => out.push(Row::Covered {
+                    lane,
+                    entry,
+                    entries: 1,
+                }),
+            }
+        }
+        out
+    }
+}

@@ -1,0 +1,96 @@
+//! Compaction by the provider itself, asked for in a request.
+//!
+//! The parameter goes into the payload as it is ([`Target::param`](crate::Target::param)). What comes back is
+//! a compaction item of the answer, opaque or not, that is stored and sent again like any other; the items it
+//! is about stay on the path, so a target that cannot read it is told those.
+//!
+//! Not here: the endpoints that compact on demand, and the headers (a client's business; [`NativeCompaction::beta`]
+//! says which).
+
+use contexture_ir::Raw;
+use serde::Serialize;
+
+/// A provider's own compaction.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum NativeCompaction {
+    /// Anthropic's, by a threshold.
+    Anthropic {
+        /// From so many input tokens on; `None`: the provider's default. It takes no less than 50,000.
+        trigger: Option<u64>,
+        /// What its summariser is told instead of its own prompt.
+        instructions: Option<String>,
+    },
+    /// OpenAI's, of Responses.
+    OpenAiResponses {
+        /// From so many tokens on; `None`: the provider's default.
+        threshold: Option<u64>,
+    },
+}
+
+impl NativeCompaction {
+    /// The top-level field of a request that asks for it, and its value.
+    #[must_use]
+    pub fn param(&self) -> (&'static str, Raw) {
+        let value = match self {
+            Self::Anthropic {
+                trigger,
+                instructions,
+            } => Raw::from_value(&Edits {
+                edits: [Edit {
+                    kind: "compact_20260112",
+                    trigger: trigger.map(|value| InputTokens {
+                        kind: "input_tokens",
+                        value,
+                    }),
+                    instructions: instructions.as_deref(),
+                }],
+            }),
+            Self::OpenAiResponses { threshold } => Raw::from_value(&[Threshold {
+                kind: "compaction",
+                compact_threshold: *threshold,
+            }]),
+        };
+        let value = value.unwrap_or_else(|_| Raw::null());
+        ("context_management", value)
+    }
+
+    /// The word of the provider's header for features in trial that a client must send with it.
+    #[must_use]
+    pub const fn beta(&self) -> Option<&'static str> {
+        match self {
+            Self::Anthropic { .. } => Some("compact-2026-01-12"),
+            Self::OpenAiResponses { .. } => None,
+        }
+    }
+}
+
+#[derive(Serialize)]
+struct Edits<'a> {
+    edits: [Edit<'a>; 1],
+}
+
+#[derive(Serialize)]
+struct Edit<'a> {
+    #[serde(rename = "type")]
+    kind: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    trigger: Option<InputTokens>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    instructions: Option<&'a str>,
+}
+
+#[derive(Serialize)]
+struct InputTokens {
+    #[serde(rename = "type")]
+    kind: &'static str,
+    value: u64,
+}
+
+#[derive(Serialize)]
+struct Threshold {
+    #[serde(rename = "type")]
+    kind: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    compact_threshold: Option<u64>,
+}
