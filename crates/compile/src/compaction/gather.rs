@@ -17,6 +17,7 @@ use super::manifest::{
 use super::sentence::{decisions, one_line, shorten};
 use super::shell::Touch;
 use super::words::{Kind, essence, words};
+use crate::preview::Link;
 
 /// How long a person's message stays, in bytes.
 const ASKED: usize = 280;
@@ -202,7 +203,7 @@ impl Gathered {
         {
             self.links.push(LinkEntry {
                 index,
-                link: format!("context://vfs/{hash}"),
+                link: Link::new(hash).to_string(),
                 tool: call.map(|call| call.tool).unwrap_or_default(),
                 bytes: text.len(),
             });

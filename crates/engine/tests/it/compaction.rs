@@ -381,6 +381,34 @@ async fn spans_keep_to_blocks_and_nest_or_part() {
 }
 
 #[tokio::test]
+async fn whatever_is_covered_the_call_is_legal_and_without_it_the_original() {
+    let chat = filled(5).await;
+    let (all, original) = (nodes(&chat).await, payload(&chat).await);
+    let mut made = 0;
+    for first in 0..all.len() {
+        for last in (first..all.len()).step_by(3) {
+            let options = CompactOptions {
+                span: CompactSpan::Nodes {
+                    first: all[first],
+                    last: all[last],
+                },
+                ..CompactOptions::default()
+            };
+            let compacted = match chat.compact(&target(), &options).await {
+                Ok(compacted) => compacted,
+                Err(EngineError::NothingToCompact { .. }) => continue,
+                Err(error) => panic!("{first} to {last}: {error}"),
+            };
+            made += 1;
+            check_pairs(&payload(&chat).await);
+            chat.uncompact(compacted.node).await.unwrap();
+            assert_eq!(payload(&chat).await, original, "{first} to {last}");
+        }
+    }
+    assert!(made > 20, "{made}");
+}
+
+#[tokio::test]
 async fn nothing_is_compacted_where_there_is_nothing() {
     let chat = chat().await;
     for _ in 0..2 {
