@@ -18,7 +18,7 @@ use crate::cache::bill::Rates;
 use crate::cache::marks::{Kept, Marking, place_marks};
 use crate::cache::predict::predict;
 use crate::cache::report::CacheReport;
-use crate::contribution::Band;
+use crate::contribution::{Band, Contribution};
 use crate::cut::Cut;
 use crate::entry::Entry;
 use crate::frame::Frame;
@@ -193,15 +193,8 @@ fn back(call: &Call<'_>, memo: &mut Memo) -> Result<Outcome, Refusal> {
         envelope: &envelope,
     };
     let report = report(&ledger, epoch, cache, &payload);
-    // Placeholders alone are no request, however legal.
-    let beside = slots.iter().zip(&placed).any(|(slot, placed)| {
-        let bridge = bridges
-            .iter()
-            .any(|one| std::ptr::eq(one, slot.contribution));
-        !bridge && placed.pieces.iter().any(|piece| piece.elements() > 0)
-    });
     let omitted: usize = report.omitted.iter().map(|omitted| omitted.items).sum();
-    if report.totals.items <= omitted && !beside {
+    if report.totals.items <= omitted && !says_more(&slots, &placed, &bridges) {
         let format = request.dialect.format;
         return Err(Refusal::NothingToSay { format });
     }
@@ -222,6 +215,16 @@ fn back(call: &Call<'_>, memo: &mut Memo) -> Result<Outcome, Refusal> {
         plan,
         renames: Renames::of(request.dialect.format, &request.tools),
     })))
+}
+
+/// Whether contributions say something among the messages: placeholders alone are no request, however
+/// legal.
+fn says_more(slots: &[Slot<'_>], placed: &[Placed], bridges: &[Contribution]) -> bool {
+    slots.iter().zip(placed).any(|(slot, placed)| {
+        let mut bridges = bridges.iter();
+        let bridge = bridges.any(|one| std::ptr::eq(one, slot.contribution));
+        !bridge && placed.pieces.iter().any(|piece| piece.elements() > 0)
+    })
 }
 
 /// Sets the cache marks, and tells what is expected of the cache and what it will keep.

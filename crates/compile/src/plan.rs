@@ -10,7 +10,6 @@ use serde::{Deserialize, Serialize};
 
 use crate::cache::marks::Kept;
 use crate::hex;
-use crate::request::PathItem;
 
 /// The latched decisions. Its JSON is stable; unknown fields are ignored, absent ones are empty.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -103,12 +102,6 @@ impl ClearFrontier {
         settled: 0,
         hash: ContentHash::from_bytes([0; 16]),
     };
-
-    /// Whether it is of this path.
-    pub(crate) fn fits(&self, path: &[PathItem]) -> bool {
-        let there = path.get(self.settled).map(|item| item.hash);
-        there == Some(self.hash) && self.outputs.max(self.reasoning) <= self.settled
-    }
 }
 
 /// Why an epoch began: the reason a cached prefix no longer holds.

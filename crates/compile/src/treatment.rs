@@ -41,7 +41,7 @@ impl Treatment {
         let clear = input.request.history.clear.policy();
         let frontier = plan
             .clear
-            .filter(|frontier| same_target && clear.is_some() && frontier.fits(input.path));
+            .filter(|frontier| same_target && clear.is_some() && fits(frontier, input.path));
         Self {
             covering: Covering::of(input.covers, input.path.len()),
             clear: clear.cloned(),
@@ -102,4 +102,10 @@ impl Treatment {
         let bytes: Vec<u8> = words.flat_map(|word| (word as u64).to_le_bytes()).collect();
         (!bytes.is_empty()).then(|| ContentHash::of(&bytes))
     }
+}
+
+/// Whether a frontier is of this path.
+fn fits(frontier: &ClearFrontier, path: &[PathItem]) -> bool {
+    let there = path.get(frontier.settled).map(|item| item.hash);
+    there == Some(frontier.hash) && frontier.outputs.max(frontier.reasoning) <= frontier.settled
 }

@@ -47,7 +47,7 @@ const OF_THE_FILE: [&str; 5] = [
 ];
 
 /// Statements, by how they begin, that do not name the conversation or the owner where they stand.
-const ELSEWHERE: [(&str, &str); 7] = [
+const ELSEWHERE: [(&str, &str); 8] = [
     (
         "SELECT c.id, c.title,",
         "the condition follows where it is used",
@@ -70,6 +70,10 @@ const ELSEWHERE: [(&str, &str); 7] = [
         "the range of keys is the conversation's",
     ),
     ("INSERT INTO search (search", "an order to the index"),
+    (
+        "SELECT no, key, version, value_check, value, scope_kind FROM key_values",
+        "checking the file as a whole",
+    ),
 ];
 
 /// What no statement and no migration uses, and the few places that do.
