@@ -232,6 +232,6 @@ mod tests {
             let (relevance, _) = needle.judge(text).unwrap();
             ranking.offer(relevance, || n);
         }
-        assert_eq!((ranking.offered(), ranking.into_best()), (5, vec![1, 3]));
+        assert_eq!((ranking.offered(), ranking.into_best()), (5, vec![3, 1]));
     }
 }
