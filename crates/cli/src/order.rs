@@ -96,6 +96,9 @@ impl Order {
             // Nothing follows this call: there is no prefix to keep stable, so the window is filled.
             .history(self.view.policy(HistoryPolicy::for_one_call(), self.to));
         let mut compiler = Compiler::new(Catalogue::builtin());
+        if self.view.compacts() {
+            compiler = compiler.with_manifests();
+        }
         if !transcript.instructions.is_empty() {
             let content = Content::Instructions(transcript.instructions.clone());
             compiler = compiler.with(Contribution::new("instructions", Band::System, content));

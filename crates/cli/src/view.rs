@@ -20,6 +20,10 @@ pub(crate) struct ViewArguments {
     /// Never clear old tool outputs; what does not fit is cut
     #[arg(long, conflicts_with = "keep_recent")]
     no_clear: bool,
+    /// Stand a manifest for what does not fit: its files, commands, errors, identifiers, numbers. Of a
+    /// conversation it is stored, as `contexture compact` does
+    #[arg(long)]
+    compact: bool,
     /// Set no cache marks
     #[arg(long)]
     no_marks: bool,
@@ -43,6 +47,11 @@ impl ViewArguments {
             ..PreviewPolicy::default()
         });
         policy
+    }
+
+    /// Whether manifests stand for what does not fit.
+    pub(crate) const fn compacts(&self) -> bool {
+        self.compact
     }
 
     /// Where cache marks are set.

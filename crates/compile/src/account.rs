@@ -248,12 +248,8 @@ impl Rows<'_> {
 
     fn history(&mut self, ledger: &Ledger<'_>) {
         let (history, cut) = (&ledger.front.history, ledger.cut);
-        let task = history.task.as_ref();
         for kept in &cut.kept {
-            self.kept(kept, history.role_of(kept));
-        }
-        for covered in &ledger.front.covered {
-            self.compaction(covered);
+            self.kept(ledger, kept);
         }
         if cut.round > 0 {
             let (omitted, rounds) = (ledger.trimmed(), 0..cut.round);
@@ -269,9 +265,11 @@ impl Rows<'_> {
                 ..self.blank("history", "rounds", Tokens::ZERO)
             });
         }
-        let apart = task.filter(|task| task.round >= cut.round);
-        if let Some(task) = apart {
-            self.kept(task, "task");
+        let mut apart: Vec<&Kept> = history.task.iter().chain(&history.compactions).collect();
+        apart.retain(|kept| kept.round >= cut.round);
+        apart.sort_by_key(|kept| kept.entry);
+        for kept in &apart {
+            self.kept(ledger, kept);
         }
         let last = history.last.max(cut.round);
         let treated = ledger.treated_until().clamp(cut.round, last);
@@ -283,55 +281,51 @@ impl Rows<'_> {
         } else {
             Verdict::Shortened
         };
-        self.rounds(history, cut.round..treated, apart, (verdict, &rule, saved));
-        self.rounds(history, treated..last, apart, (Verdict::Kept, "fits", 0));
-        let all = history.rounds.len();
-        self.rounds(
-            history,
-            last..all,
-            apart,
-            (Verdict::Required, "last round", 0),
-        );
+        self.rounds(history, cut.round..treated, &apart, (verdict, &rule, saved));
+        self.rounds(history, treated..last, &apart, (Verdict::Kept, "fits", 0));
+        let newest = last..history.rounds.len();
+        let (rule, saved) = summary(&ledger.rewritten(newest.clone()), ledger);
+        let rule = if rule.is_empty() {
+            "last round".to_owned()
+        } else {
+            format!("last round; {rule}")
+        };
+        self.rounds(history, newest, &apart, (Verdict::Required, &rule, saved));
     }
 
-    fn kept(&mut self, kept: &Kept, name: &str) {
+    /// A message that has a row of its own, or a pinned round.
+    fn kept(&mut self, ledger: &Ledger<'_>, kept: &Kept) {
+        let name = ledger.front.history.role_of(kept);
+        let mut covers = ledger.front.covered.iter();
+        let covered = covers.find(|covered| kept.sources == [covered.cover.compaction]);
+        let (label, rule) = match (name, covered) {
+            (_, Some(Covered { cover, .. })) => {
+                let span = format!("items {}–{}", cover.first, cover.last);
+                (span, "stands for what it covers")
+            }
+            ("task", None) => ("user".to_owned(), "first user message"),
+            ("opening", None) => (String::new(), "what the history opens with"),
+            ("pinned", None) => (String::new(), "pinned"),
+            _ => ("user".to_owned(), "user message being answered"),
+        };
         self.push(Segment {
-            label: match name {
-                "opening" | "pinned" => String::new(),
-                _ => "user".to_owned(),
-            },
+            label,
             items: kept.sources.len(),
+            omitted_tokens: covered.map_or(0, |covered| covered.tokens.high),
             verdict: Verdict::Required,
-            rule: match name {
-                "task" => "first user message".to_owned(),
-                "opening" => "what the history opens with".to_owned(),
-                "pinned" => "pinned".to_owned(),
-                _ => "user message being answered".to_owned(),
-            },
+            rule: rule.to_owned(),
             ..self.blank("history", name, kept.text())
         });
     }
 
-    /// What a compaction stands for; its own tokens are in the row of its rounds.
-    fn compaction(&mut self, covered: &Covered) {
-        self.push(Segment {
-            label: format!("items {}–{}", covered.cover.first, covered.cover.last),
-            omitted_tokens: covered.tokens.high,
-            verdict: Verdict::Covered,
-            rule: format!("item {} stands for them", covered.cover.compaction),
-            ..self.blank("history", "compaction", Tokens::ZERO)
-        });
-    }
-
-    /// A stretch of rounds, without the task, which has a row of its own.
+    /// A stretch of rounds, without what has a row of its own.
     fn rounds(
         &mut self,
         history: &History,
         rounds: Range<usize>,
-        task: Option<&Kept>,
+        apart: &[&Kept],
         (verdict, rule, omitted_tokens): (Verdict, &str, u64),
     ) {
-        let task = task.filter(|task| rounds.contains(&task.round));
         let pieces = history.pieces_of(&rounds);
         let mut text: Tokens = history
             .pieces
@@ -341,9 +335,9 @@ impl Rows<'_> {
             .map(|piece| piece.text)
             .sum();
         let mut items = history.sources(&rounds).count();
-        if let Some(task) = task {
-            text = text - task.text();
-            items = items.saturating_sub(task.sources.len());
+        for kept in apart.iter().filter(|kept| rounds.contains(&kept.round)) {
+            text = text - kept.text();
+            items = items.saturating_sub(kept.sources.len());
         }
         if items == 0 && text == Tokens::ZERO {
             return;

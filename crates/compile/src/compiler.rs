@@ -8,6 +8,7 @@ use contexture_wire::{Dialect, Format};
 
 use crate::cache::marks::MarkPolicy;
 use crate::cache::rules::CacheRules;
+use crate::compaction::inline::{Inlined, inline};
 use crate::contribution::Contribution;
 use crate::pipeline::{Compiled, compile};
 use crate::plan::Plan;
@@ -271,7 +272,11 @@ pub struct Compiler<'a> {
     catalogue: &'a Catalogue,
     contributions: Vec<Contribution>,
     counter: Option<&'a dyn TokenCounter>,
+    manifests: bool,
 }
+
+/// How often what a manifest pushed out is taken into it.
+const ROUNDS: usize = 4;
 
 impl<'a> Compiler<'a> {
     /// A compiler that knows the catalogue's models.
@@ -281,7 +286,16 @@ impl<'a> Compiler<'a> {
             catalogue,
             contributions: Vec::new(),
             counter: None,
+            manifests: false,
         }
+    }
+
+    /// Stands a manifest for what does not fit: the files, commands, errors, identifiers and numbers of
+    /// it. Without, what does not fit is left out.
+    #[must_use]
+    pub const fn with_manifests(mut self) -> Self {
+        self.manifests = true;
+        self
     }
 
     /// Says this too, in every compile.
@@ -305,15 +319,35 @@ impl<'a> Compiler<'a> {
     pub fn compile(&self, items: &[Item], target: &Target) -> Result<Compiled, CompileError> {
         let request = target.request(self.catalogue)?;
         let encoding = self.catalogue.resolve(target.model())?.encoding;
-        let path = PathItem::all(items.iter().cloned());
-        let input = CompileInput {
-            path: &path,
-            covers: &[],
-            contributions: &self.contributions,
-            plan: &Plan::default(),
-            request: &request,
-            counter: self.counter.unwrap_or(counter_for(encoding)),
+        let counter = self.counter.unwrap_or(counter_for(encoding));
+        let mut inlined = Inlined {
+            path: PathItem::all(items.iter().cloned()),
+            covers: Vec::new(),
         };
-        Ok(compile(&input, &mut Scratch::new())?)
+        let mut scratch = Scratch::new();
+        let mut run = |inlined: &Inlined| {
+            let input = CompileInput {
+                path: &inlined.path,
+                covers: &inlined.covers,
+                contributions: &self.contributions,
+                plan: &Plan::default(),
+                request: &request,
+                counter,
+            };
+            compile(&input, &mut scratch)
+        };
+        let mut compiled = run(&inlined)?;
+        for _ in 0..if self.manifests { ROUNDS } else { 0 } {
+            let omitted = &compiled.report.omitted;
+            let Some(next) = inline(&inlined, items.len(), omitted, counter) else {
+                break;
+            };
+            // A manifest for which there is no room is none.
+            let Ok(again) = run(&next) else {
+                break;
+            };
+            (inlined, compiled) = (next, again);
+        }
+        Ok(compiled)
     }
 }

@@ -46,7 +46,12 @@ impl Cut {
             .into_iter()
             .flatten()
             .cloned();
-        let mut kept: Vec<Kept> = first.chain(question).filter(|kept| !pinned(kept)).collect();
+        let compactions = history.compactions.iter().cloned();
+        let mut kept: Vec<Kept> = first
+            .chain(question)
+            .chain(compactions)
+            .filter(|kept| !pinned(kept))
+            .collect();
         kept.extend(history.pinned.iter().cloned());
         kept.sort_by_key(|kept| kept.entry);
         kept.dedup_by_key(|kept| kept.entry);

@@ -32,6 +32,8 @@ pub(crate) enum Shown {
     Repeated,
     /// Its output as a preview.
     Previewed,
+    /// Where what it stands for stood, without the note of what that is.
+    Standing,
 }
 
 impl Entry {

@@ -190,7 +190,7 @@ fn rewritten(
     memo: &mut Memo,
 ) -> Option<Rewritten> {
     let how = match entry.shown {
-        Shown::Whole => return None,
+        Shown::Whole | Shown::Standing => return None,
         Shown::Cleared => Rewriting::Cleared,
         Shown::Repeated => Rewriting::Repeated,
         Shown::Previewed => Rewriting::Previewed,

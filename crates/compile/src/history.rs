@@ -9,7 +9,7 @@ use crate::block::{Class, rounds};
 use crate::cache::outline::Lasts;
 use crate::count::Tokens;
 use crate::element::{Element, Stretches};
-use crate::entry::Entry;
+use crate::entry::{Entry, Shown};
 use crate::memo::Memo;
 use crate::passes::lower::{Piece, Press};
 use crate::request::PathItem;
@@ -36,6 +36,8 @@ pub(crate) struct History {
     pub(crate) question: Option<Kept>,
     /// Rounds with a pinned item.
     pub(crate) pinned: Vec<Kept>,
+    /// Compactions that stand for what is left out.
+    pub(crate) compactions: Vec<Kept>,
 }
 
 /// One round.
@@ -142,6 +144,16 @@ impl History {
                 .rev()
                 .find_map(|entry| self.words(entry, press, memo));
         }
+        self.compactions.retain(|kept| kept.entry < from);
+        for entry in from..count {
+            if self
+                .entries
+                .get(entry)
+                .is_some_and(|own| own.shown == Shown::Standing)
+            {
+                self.compactions.extend(self.single(entry, press, memo));
+            }
+        }
         self.pinned.retain(|kept| kept.entry < from);
         let first = self
             .rounds
@@ -242,7 +254,8 @@ impl History {
 
     /// What is kept when its round is cut, each once, in order.
     pub(crate) fn kept(&self) -> Vec<&Kept> {
-        let singles = self.opening.iter().chain(&self.task).chain(&self.question);
+        let words = self.opening.iter().chain(&self.task).chain(&self.question);
+        let singles = words.chain(&self.compactions);
         let pinned = |round: usize| self.pinned.iter().any(|kept| kept.round == round);
         let mut all: Vec<&Kept> = singles.filter(|kept| !pinned(kept.round)).collect();
         all.extend(&self.pinned);
@@ -258,6 +271,7 @@ impl History {
             () if self.pinned.iter().any(|pinned| pinned.round == kept.round) => "pinned",
             () if is(&self.opening) => "opening",
             () if is(&self.task) => "task",
+            () if self.compactions.iter().any(|own| own.entry == kept.entry) => "compaction",
             () => "question",
         }
     }

@@ -29,7 +29,7 @@ use crate::passes::budget::{Claim, HistoryClaim, grants, required_history};
 use crate::passes::clear::{Size, advance};
 use crate::passes::lower::{Piece, Press};
 use crate::passes::place::{Placed, Slot, arrange, bridges, fit, place, units};
-use crate::passes::verify::{Sealed, verify};
+use crate::passes::verify::{Sealed, is_sound, verify};
 use crate::payload::Payload;
 use crate::plan::{Advice, ClearFrontier, Latched, Plan, Prefix};
 use crate::policy::Window;
@@ -205,7 +205,7 @@ fn back(call: &Call<'_>, memo: &mut Memo) -> Result<Outcome, Refusal> {
         envelope: &envelope,
         pieces: &pieces,
         owners: &owners,
-        sound: front.sound,
+        sound: front.sound && cut.kept.iter().all(|kept| is_sound(&kept.pieces)),
         pinned: &ledger.pinned(),
     })?;
     Ok(Outcome::Compiled(Box::new(Compiled {

@@ -95,8 +95,6 @@ pub enum Verdict {
     Shortened,
     /// With old content as placeholders.
     Cleared,
-    /// A compaction stands for it.
-    Covered,
     /// History that no longer fits.
     Trimmed,
     /// A contribution for which there was no room.
@@ -112,7 +110,6 @@ impl Verdict {
             Self::Required => "kept (required)",
             Self::Shortened => "shortened",
             Self::Cleared => "cleared",
-            Self::Covered => "covered",
             Self::Trimmed => "trimmed",
             Self::Dropped => "dropped",
         }

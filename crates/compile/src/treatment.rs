@@ -3,7 +3,7 @@
 //!
 //! Not here: where the history is cut, which depends on what the rest of the request leaves.
 
-use contexture_ir::ContentHash;
+use contexture_ir::{ContentHash, Item};
 
 use crate::entry::Entry;
 use crate::memo::Memo;
@@ -42,8 +42,12 @@ impl Treatment {
         let frontier = plan
             .clear
             .filter(|frontier| same_target && clear.is_some() && fits(frontier, input.path));
+        let compacts = |at: usize| {
+            let item = input.path.get(at).map(|item| &*item.item);
+            matches!(item, Some(Item::Compaction(_)))
+        };
         Self {
-            covering: Covering::of(input.covers, input.path.len()),
+            covering: Covering::of(input.covers, input.path.len(), compacts),
             clear: clear.cloned(),
             preview: input.request.history.preview.clone(),
             frontier: frontier.unwrap_or(ClearFrontier::NONE),

@@ -12,6 +12,7 @@ mod entries;
 mod errors;
 mod facts;
 mod gather;
+pub(crate) mod inline;
 mod manifest;
 mod native;
 mod render;

@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 
 use contexture_ir::Item;
 
-use crate::entry::Entry;
+use crate::entry::{Entry, Shown};
 use crate::report::OmitReason;
 use crate::request::Cover;
 
@@ -27,11 +27,11 @@ pub(crate) struct Covering {
 }
 
 impl Covering {
-    /// What some covers mean for a path of so many items.
-    pub(crate) fn of(covers: &[Cover], items: usize) -> Self {
+    /// What some covers mean for a path of so many items, of which these are compactions.
+    pub(crate) fn of(covers: &[Cover], items: usize, compacts: impl Fn(usize) -> bool) -> Self {
         let fits = |cover: &&Cover| {
             let span = cover.first..=cover.last;
-            let there = cover.last.max(cover.compaction) < items;
+            let there = cover.last < items && compacts(cover.compaction);
             there && !span.is_empty() && !span.contains(&cover.compaction)
         };
         let mut sorted: Vec<Cover> = covers.iter().filter(fits).copied().collect();
@@ -97,6 +97,9 @@ pub(crate) fn cover(
         });
         match why {
             Some(why) => hidden.push(why),
+            None if entry.source.is_some_and(|index| covering.moves(index)) => {
+                kept.push(standing(&entry));
+            }
             None => kept.push(entry),
         }
     }
@@ -106,6 +109,16 @@ pub(crate) fn cover(
     (kept, hidden)
 }
 
+/// A compaction as it is sent: what it covers is nobody's business but ours.
+fn standing(entry: &Entry) -> Entry {
+    let mut item = Item::clone(&entry.item);
+    if let Item::Compaction(compaction) = &mut item {
+        compaction.extra.remove(COVERS);
+    }
+    entry.replaced(item, Shown::Standing)
+}
+
+/// Whether an item is a compaction that names what it covers.
 fn is_ours(item: &Item) -> bool {
     matches!(item, Item::Compaction(compaction) if compaction.extra.get(COVERS).is_some())
 }
@@ -145,7 +158,10 @@ mod tests {
                 last,
             })
             .collect();
-        let (entries, hidden) = cover(path(&[5, 8], 10), &Covering::of(&covers, 10));
+        let (entries, hidden) = cover(
+            path(&[5, 8], 10),
+            &Covering::of(&covers, 10, |at| [5, 8].contains(&at)),
+        );
         let sources: Vec<usize> = entries.iter().filter_map(|entry| entry.source).collect();
         assert_eq!(sources, shown, "{covers:?}");
         assert_eq!(sources.len() + hidden.len(), 10);

@@ -26,7 +26,8 @@ pub(crate) struct Sealed<'a> {
     pub(crate) pieces: &'a [&'a Piece],
     /// For each piece the contribution it is of; `None` for the history's.
     pub(crate) owners: &'a [Option<&'a str>],
-    /// Whether the history is known to be in order, each call with an id of its own.
+    /// Whether the history is known to be in order, each call with an id of its own, and so is each part
+    /// that is kept of what was cut.
     pub(crate) sound: bool,
     /// Texts that must stand in it unchanged.
     pub(crate) pinned: &'a [String],
@@ -105,7 +106,6 @@ fn ends(sealed: &Sealed<'_>) -> Result<(), Breach> {
 /// Every call is answered before anybody else speaks, every output answers a call, and no id is used
 /// twice.
 fn pairs(sealed: &Sealed<'_>) -> Result<(), Breach> {
-    // What is cut and what is kept of a sound history are whole rounds, or messages without calls.
     let theirs = sealed.pieces.iter().zip(sealed.owners);
     let mut theirs = theirs.filter(|(_, owner)| owner.is_some());
     let calling = |(piece, _): (&&Piece, _)| has_calls(piece);

@@ -11,6 +11,7 @@ use std::sync::Arc;
 use clap::{Args, ValueEnum};
 use contexture::Format;
 use contexture::compile::{Contribution, Report, Width, render_table};
+use contexture::engine::PrepareOptions;
 use contexture::ir::{Fragment, Raw, parse_fragments};
 use contexture::render;
 
@@ -192,7 +193,11 @@ fn stored(arguments: &Arguments, globals: &Globals, name: &str, order: &Order) -
                 }
             })?;
         let also: Vec<Contribution> = order.said().into_iter().collect();
-        let call = chat.compile_with(&order.target(None, None)?, &also).await?;
+        let target = order.target(None, None)?;
+        if order.view.compacts() {
+            chat.prepare(&target, &PrepareOptions::default()).await?;
+        }
+        let call = chat.compile_with(&target, &also).await?;
         of_conversation(&chat, order, call).await
     })
 }
