@@ -4,8 +4,8 @@ use clap::{Parser, Subcommand};
 
 use crate::commands::{
     backup, branch, checkpoint, compact, compile, completions, conversations, convert, count,
-    delete, diff, doctor, export, gc, import, log, migrate, read, render, restore, rewind, search,
-    show, stats, uncompact, verify,
+    delete, diff, doctor, export, gc, import, log, migrate, pin, read, render, restore, rewind,
+    search, show, stats, uncompact, verify,
 };
 use crate::exit::Exit;
 use crate::globals::Globals;
@@ -44,6 +44,9 @@ pub(crate) enum Command {
     Restore(restore::Arguments),
     Compact(compact::Arguments),
     Uncompact(uncompact::Arguments),
+    Pin(pin::Arguments),
+    /// Take a pin back
+    Unpin(pin::Arguments),
     Compile(compile::Arguments),
     Convert(convert::Arguments),
     Diff(diff::Arguments),

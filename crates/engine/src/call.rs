@@ -98,7 +98,8 @@ impl Conversation {
         contributions.extend_from_slice(also);
         let plan_key = format!("@plan/{}/{}", target.format(), target.model());
         let plan = self.plan(&plan_key, at.clone()).await?;
-        let covers = self.covers_at(at).await?.on(&path.nodes);
+        let covers = self.covers_at(at.clone()).await?.on(&path.nodes);
+        let pins = self.pins_at(at).await?;
         let items: Vec<PathItem> = path
             .nodes
             .iter()
@@ -108,7 +109,7 @@ impl Conversation {
                 item: Arc::clone(item),
                 hash: node.content_hash,
                 audience: node.audience,
-                pinned: false,
+                pinned: pins.nodes.contains(&node.id),
             })
             .collect();
         let spec = self.engine().catalogue().resolve(target.model())?;

@@ -24,6 +24,7 @@ mod offload;
 mod open;
 mod origin;
 mod path;
+mod pins;
 mod record;
 mod resolve;
 mod save;

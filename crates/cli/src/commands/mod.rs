@@ -19,6 +19,7 @@ pub(crate) mod gc;
 pub(crate) mod import;
 pub(crate) mod log;
 pub(crate) mod migrate;
+pub(crate) mod pin;
 pub(crate) mod read;
 pub(crate) mod render;
 pub(crate) mod restore;

@@ -13,6 +13,7 @@ mod drafts;
 mod grown;
 mod imports;
 mod offload;
+mod pins;
 mod secrets;
 mod support;
 mod tree;
