@@ -170,8 +170,8 @@ impl Payload {
     }
 
     /// Sets marks, and removes those of the items that have to go. A mark that its segment turns out
-    /// not to be able to carry is taken out of `marking`, and so is what it would have kept.
-    pub fn mark(&mut self, marking: &mut Marking) {
+    /// not to be able to carry is taken out of `marking`, and so is what it would have kept; gives those segments.
+    pub fn mark(&mut self, marking: &mut Marking) -> Vec<usize> {
         let around = format!("{}{}", self.before, self.after);
         let places = self.places(&Fields::parse(&around).unwrap_or_default());
         for segment in &marking.strip {
@@ -195,6 +195,7 @@ impl Payload {
             self.after = after.into();
         }
         self.measure();
+        failed
     }
 
     fn set(&mut self, place: Place, ttl: Ttl) -> bool {

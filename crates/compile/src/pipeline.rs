@@ -233,12 +233,21 @@ fn mark(payload: &mut Payload, input: &CompileInput<'_>, target: &str) -> (Cache
     let same = |prefix: &&Prefix| prefix.target == target;
     let before = input.plan.prefix.as_ref().filter(same);
     let previous = before.map_or(&[][..], |_| &input.plan.kept);
-    let outline = payload.outline();
-    let mut marking = match policy.marks {
-        Some(marks) => place_marks(&outline, &policy.rules, previous, marks),
-        None => Marking::given(&outline, &policy.rules),
+    let mut outline = payload.outline();
+    let unmarked = payload.clone();
+    // What cannot carry its mark after all (a blank output at OpenAI) leaves it to what stands before.
+    let marking = loop {
+        let mut marking = match policy.marks {
+            Some(marks) => place_marks(&outline, &policy.rules, previous, marks),
+            None => Marking::given(&outline, &policy.rules),
+        };
+        let failed = payload.mark(&mut marking);
+        if failed.is_empty() {
+            break marking;
+        }
+        outline.forbid_marks(&failed);
+        *payload = unmarked.clone();
     };
-    payload.mark(&mut marking);
     let predicted = predict(&outline, &policy.rules, &marking.marks, previous);
     let rates = Rates::of(&policy.prices, policy.rules.kind, predicted.total());
     let first = before.is_none();

@@ -167,6 +167,15 @@ impl Outline {
         pairs.take_while(|(a, b)| a.hash == b.hash).count()
     }
 
+    /// Some segments turned out not to be able to carry a mark.
+    pub(crate) fn forbid_marks(&mut self, segments: &[usize]) {
+        for at in segments {
+            if let Some(segment) = self.segments.get_mut(*at) {
+                segment.can_carry = false;
+            }
+        }
+    }
+
     /// The last segment that lasts so long and satisfies a condition.
     pub(crate) fn last(
         &self,

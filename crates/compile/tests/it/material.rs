@@ -139,6 +139,14 @@ pub(crate) fn sessions() -> Vec<Session> {
     tau.chain(swe).collect()
 }
 
+/// The lengths of a path at which its model was asked: what stands there is not the model's, and what
+/// follows is, or nothing.
+pub(crate) fn calls(path: &[PathItem]) -> impl Iterator<Item = usize> {
+    let said = |at: usize| path.get(at).map(|one| one.item.is_model_output());
+    (1..=path.len())
+        .filter(move |length| said(length - 1) == Some(false) && said(*length) != Some(false))
+}
+
 fn session_of(name: String, messages: &Value) -> Session {
     let lifted = lift(Format::OpenAiChat, &messages.to_string())
         .unwrap_or_else(|error| panic!("{name}: {error}"));

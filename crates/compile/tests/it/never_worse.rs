@@ -1,0 +1,319 @@
+//! What our calls cost beside those of a host without us, session by session, on a simulated cache: against a host that sends everything and marks it
+//! as well as we do where that fits its window, else against one that drops the oldest messages.
+
+use contexture_catalogue::{CacheKind, Catalogue};
+use contexture_compile::{
+    CacheRules, CacheTrace, CacheUse, Call, Clear, CompileInput, CompileRequest, Mark, MarkPolicy,
+    Outline, Plan, PreviewPolicy, Rates, Rewriting, Scratch, Target, compile, read_tool, replay,
+    replay_windowed,
+};
+use contexture_wire::{Format, Ttl};
+
+use crate::material::{Session, calls, counter_of, sessions};
+
+const TARGETS: [(Format, &str); 4] = [
+    (Format::Anthropic, "claude-sonnet-4-5"),
+    (Format::OpenAiResponses, "gpt-5.6"),
+    (Format::OpenAiChat, "gpt-4.1"),
+    (Format::Gemini, "gemini-3.1-pro-preview"),
+];
+
+/// Twenty seconds between calls, and ten minutes, for which a host asks for the longer time.
+const GAPS: [(u64, Ttl); 2] = [(20_000, Ttl::Usual), (600_000, Ttl::Long)];
+
+/// How we compile.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Way {
+    /// As a host gets it that says nothing.
+    Default,
+    /// With previews, and the tool to read the rest with from the first of them on.
+    Previews,
+}
+
+/// How, and in which window: the model's, or so many small ones. In a small one the tool's definition alone is a tenth.
+const CASES: [(Way, Option<u64>); 4] = [
+    (Way::Default, None),
+    (Way::Previews, None),
+    (Way::Default, Some(1)),
+    (Way::Previews, Some(2)),
+];
+
+/// A window that most sessions outgrow, and large enough that what is left after a cut can be cached at all.
+fn small(rules: &CacheRules) -> u64 {
+    6_000.max(3 * rules.minimum)
+}
+
+/// One session under two hosts, in pico-dollars.
+struct Bill {
+    name: String,
+    /// Whether everything fits.
+    fits: bool,
+    ours: u128,
+    theirs: u128,
+    /// The same without marks of theirs.
+    unmarked: u128,
+    /// What writing the largest request anew costs beyond reading it.
+    rewrite: u128,
+    epochs: u64,
+}
+
+impl Bill {
+    /// What we lose, in cache re-writes.
+    fn loss(&self) -> f64 {
+        self.ours.saturating_sub(self.theirs) as f64 / self.rewrite.max(1) as f64
+    }
+}
+
+#[test]
+fn no_session_costs_more_than_one_rewrite_of_its_cache_beyond_a_plain_host() {
+    let soak = std::env::var_os("CONTEXTURE_SOAK").is_some();
+    let all = sessions();
+    let step = if soak { 1 } else { 25 };
+    // Those with long outputs are the last.
+    let (short, long) = all.split_at(200);
+    let chosen: Vec<&Session> = short.iter().step_by(step).chain(long).collect();
+    println!(
+        "dollars for the input of {} sessions; theirs: everything, marked as ours, or the newest that fits",
+        chosen.len()
+    );
+    println!(
+        "  {:<22} {:>7} {:<9} {:>7} {:>4} {:>9} {:>9} {:>9} {:>7} {:>7} {:>6}",
+        "", "gap", "way", "limit", "fit", "unmarked", "theirs", "ours", "", "losers", "worst"
+    );
+    for (format, model) in TARGETS {
+        let everything = |session: &&Session| passthrough(session, format, model);
+        let whole: Vec<Vec<Sent>> = chosen.iter().map(everything).collect();
+        let spec = Catalogue::builtin().resolve(model).unwrap();
+        let small = small(&CacheRules::of(spec, format));
+        for (way, times) in CASES {
+            let limit = times.map(|times| times * small);
+            let own = |session: &&Session| compiled(session, format, model, way, limit);
+            let ours: Vec<Vec<Sent>> = chosen.iter().map(own).collect();
+            for (gap, ttl) in GAPS {
+                let host = Host {
+                    format,
+                    model,
+                    gap,
+                    ttl,
+                    limit,
+                };
+                let bill = |at: usize| host.bill(&chosen[at].name, &whole[at], &ours[at]);
+                let bills: Vec<Bill> = (0..chosen.len()).filter_map(bill).collect();
+                println!("{}", row(model, gap, way, limit, &bills));
+                check(way, &bills);
+            }
+        }
+    }
+}
+
+fn check(way: Way, bills: &[Bill]) {
+    let sum = |cost: fn(&Bill) -> u128| bills.iter().map(cost).sum::<u128>();
+    // Previews keep the window free; where everything fits that need not be worth their tool. And what
+    // they spare can bring a request below the length from which Gemini caches at all.
+    let most = match way {
+        Way::Default => 1.0,
+        Way::Previews => 2.0,
+    };
+    assert!(way == Way::Previews || sum(|bill| bill.ours) <= sum(|bill| bill.theirs));
+    for bill in bills {
+        assert!(
+            bill.loss() <= most,
+            "{}: {} against {}, a re-write is {}",
+            bill.name,
+            bill.ours,
+            bill.theirs,
+            bill.rewrite
+        );
+    }
+}
+
+/// A line of the table, and those that lose most.
+fn row(model: &str, gap: u64, way: Way, limit: Option<u64>, bills: &[Bill]) -> String {
+    let sum = |cost: fn(&Bill) -> u128| bills.iter().map(cost).sum::<u128>();
+    let (theirs, ours) = (sum(|bill| bill.theirs), sum(|bill| bill.ours));
+    let mut losers: Vec<&Bill> = bills
+        .iter()
+        .filter(|bill| bill.ours > bill.theirs)
+        .collect();
+    losers.sort_by(|a, b| b.loss().total_cmp(&a.loss()));
+    let dollars = |cost: u128| cost as f64 / 1e12;
+    let mut row = format!(
+        "  {model:<22} {:>6}s {:<9} {:>7} {:>4} {:>9.4} {:>9.4} {:>9.4} {:>+6.1}% {:>7} {:>6.2}",
+        gap / 1_000,
+        format!("{way:?}"),
+        limit.map_or("model's".to_owned(), |limit| limit.to_string()),
+        bills.iter().filter(|bill| bill.fits).count(),
+        dollars(sum(|bill| bill.unmarked)),
+        dollars(theirs),
+        dollars(ours),
+        100.0 * (ours as f64 / theirs as f64 - 1.0),
+        losers.len(),
+        losers.first().map_or(0.0, |bill| bill.loss()),
+    );
+    for bill in losers.iter().take(3) {
+        row += &format!(
+            "\n      {}: {:.5} against {:.5}, {:.2} re-writes, {} epochs",
+            bill.name,
+            dollars(bill.ours),
+            dollars(bill.theirs),
+            bill.loss(),
+            bill.epochs
+        );
+    }
+    row
+}
+
+/// What one call sends.
+#[derive(Clone)]
+struct Sent {
+    length: usize,
+    outline: Outline,
+    marks: Vec<Mark>,
+    epoch: u64,
+}
+
+fn request(format: Format, model: &str, limit: Option<u64>) -> CompileRequest {
+    let mut target = Target::new(format, model);
+    if let Some(limit) = limit {
+        target = target.window(limit + 500).reserve(500);
+    }
+    target.request(Catalogue::builtin()).unwrap()
+}
+
+/// Everything, as it is.
+fn passthrough(session: &Session, format: Format, model: &str) -> Vec<Sent> {
+    let mut request = request(format, model, Some(10_000_000));
+    request.cache.marks = None;
+    request.history.clear = Clear::Never;
+    run(session, request)
+}
+
+fn compiled(
+    session: &Session,
+    format: Format,
+    model: &str,
+    way: Way,
+    limit: Option<u64>,
+) -> Vec<Sent> {
+    let mut request = request(format, model, limit);
+    if way == Way::Previews {
+        request.history.preview = Some(PreviewPolicy::default());
+    }
+    run(session, request)
+}
+
+fn run(session: &Session, mut request: CompileRequest) -> Vec<Sent> {
+    let (mut plan, mut scratch) = (Plan::default(), Scratch::new());
+    let mut sent = Vec::new();
+    for length in calls(&session.path) {
+        let input = CompileInput {
+            path: &session.path[..length],
+            covers: &[],
+            contributions: &session.system,
+            plan: &plan,
+            request: &request.clone(),
+            counter: counter_of(request.dialect.format),
+        };
+        let Ok(mut compiled) = compile(&input, &mut scratch) else {
+            continue;
+        };
+        let shortened = compiled.report.rewritten.iter();
+        let mut shortened = shortened.filter(|one| one.how == Rewriting::Previewed);
+        if request.tools.is_empty() && shortened.next().is_some() {
+            request.tools = vec![read_tool()];
+            let request = &request;
+            let again = compile(&CompileInput { request, ..input }, &mut scratch);
+            let Ok(again) = again else { continue };
+            compiled = again;
+        }
+        let outline = compiled.payload.outline();
+        // Marks below the provider's minimum do nothing, and are not in the plan.
+        let kept = compiled.plan.kept.iter();
+        let marks = kept
+            .map(|kept| Mark::given(kept.segment, kept.ttl))
+            .collect();
+        sent.push(Sent {
+            length,
+            outline,
+            marks,
+            epoch: compiled.report.epoch.number,
+        });
+        plan = compiled.plan;
+    }
+    sent
+}
+
+/// How both are replayed.
+struct Host<'a> {
+    format: Format,
+    model: &'a str,
+    gap: u64,
+    ttl: Ttl,
+    limit: Option<u64>,
+}
+
+impl Host<'_> {
+    /// Nothing if we refused every call: then the newest words alone do not fit.
+    fn bill(&self, name: &str, whole: &[Sent], ours: &[Sent]) -> Option<Bill> {
+        let spec = Catalogue::builtin().resolve(self.model).unwrap();
+        let rules = CacheRules::of(spec, self.format);
+        let rates = Rates::of(&spec.prices, rules.kind, 0).unwrap();
+        let policy = MarkPolicy {
+            head: self.ttl,
+            history: self.ttl,
+        };
+        let theirs: Vec<&Sent> = whole
+            .iter()
+            .filter(|call| ours.iter().any(|one| one.length == call.length))
+            .collect();
+        let largest = theirs.iter().max_by_key(|call| call.outline.tokens())?;
+        let window = request(self.format, self.model, self.limit);
+        let limit = window.window - window.reserve;
+        // Where counts are estimates both keep to the upper bound.
+        let (guess, bound) = (largest.outline.tokens(), most(&largest.outline));
+        let fits = bound <= limit;
+        let limit = limit * guess / bound;
+        let at = |at: usize| at as u64 * self.gap;
+        let sent = theirs.iter().enumerate().map(|(n, call)| Call {
+            outline: call.outline.clone(),
+            at_ms: at(n),
+        });
+        let bare = |used: &CacheUse| match rules.kind {
+            CacheKind::Explicit => CacheUse {
+                fresh: used.total(),
+                ..CacheUse::default()
+            },
+            _ => *used,
+        };
+        let used = if fits {
+            replay(&rules, policy, sent)
+        } else {
+            replay_windowed(&rules, policy, limit, sent)
+        };
+        let mut trace = CacheTrace::new(rules.clone());
+        let timed = |mark: &Mark| Mark::given(mark.segment, self.ttl);
+        let own = ours.iter().enumerate().map(|(n, call)| {
+            let marks: Vec<Mark> = call.marks.iter().map(timed).collect();
+            trace.call(&call.outline, &marks, at(n))
+        });
+        let own: CacheUse = own.sum();
+        let write = if self.ttl == Ttl::Long {
+            rates.write_long
+        } else {
+            rates.write
+        };
+        Some(Bill {
+            name: name.to_owned(),
+            fits,
+            ours: own.cost(&rates),
+            unmarked: used.iter().map(bare).sum::<CacheUse>().cost(&rates),
+            theirs: used.into_iter().sum::<CacheUse>().cost(&rates),
+            rewrite: u128::from(guess.min(limit)) * u128::from(write.saturating_sub(rates.read)),
+            epochs: ours.last()?.epoch,
+        })
+    }
+}
+
+fn most(outline: &Outline) -> u64 {
+    outline.segments.iter().map(|one| one.tokens.high).sum()
+}
