@@ -103,6 +103,7 @@ fn run(line: &CommandLine) -> Outcome {
         Command::Pin(arguments) => for_it(pin::run(arguments, Deed::Pin, globals)),
         Command::Unpin(arguments) => for_it(pin::run(arguments, Deed::Unpin, globals)),
         Command::Compile(arguments) => compile::run(arguments, globals),
+        Command::Explain(arguments) => commands::explain::run(arguments, globals),
         Command::Convert(arguments) => convert::run(arguments, globals),
         Command::Diff(arguments) => diff::run(arguments, globals),
         Command::Render(arguments) => render::run(arguments, globals),

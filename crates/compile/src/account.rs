@@ -2,9 +2,12 @@
 
 use std::ops::Range;
 
+use contexture_ir::ToolDefinition;
+
 use crate::cache::report::CacheReport;
 use crate::contribution::Band;
 use crate::count::Tokens;
+use crate::figures::counted;
 use crate::frame::Frame;
 use crate::front::Covered;
 use crate::history::{History, Kept};
@@ -12,6 +15,7 @@ use crate::ledger::Ledger;
 use crate::passes::place::{Placed, Slot, units};
 use crate::payload::Payload;
 use crate::plan::EpochReport;
+use crate::reading::READ_TOOL;
 use crate::refusal::RequiredSegment;
 use crate::report::{
     PayloadReport, Report, Rewriting, Rewritten, Segment, TargetReport, Totals, Verdict,
@@ -128,6 +132,7 @@ pub(crate) fn report(
             .into_iter()
             .cloned()
             .collect(),
+        readable: ledger.input.request.tools.iter().any(is_read_tool),
         repairs: ledger
             .front
             .repairs
@@ -143,6 +148,10 @@ pub(crate) fn report(
             fingerprint: payload.fingerprint().to_string(),
         },
     }
+}
+
+fn is_read_tool(tool: &ToolDefinition) -> bool {
+    matches!(tool, ToolDefinition::Function(tool) if tool.name == READ_TOOL)
 }
 
 fn target(ledger: &Ledger<'_>) -> TargetReport {
@@ -257,11 +266,7 @@ impl Rows<'_> {
                 label: label(history, &rounds),
                 omitted_tokens: ledger.trimmed_tokens().high,
                 verdict: Verdict::Trimmed,
-                rule: format!(
-                    "{} older than what fits, low water {} %",
-                    counted(omitted.len(), "item"),
-                    ledger.input.request.history.trim.low_water
-                ),
+                rule: trimmed(omitted.len(), ledger.input.request.history.trim.low_water),
                 ..self.blank("history", "rounds", Tokens::ZERO)
             });
         }
@@ -362,23 +367,26 @@ fn summary(changed: &[&Rewritten], ledger: &Ledger<'_>) -> (String, u64) {
     if cleared > 0 {
         let policy = ledger.input.request.history.clear.policy();
         let newest = policy.map_or(0, |policy| policy.keep_recent);
-        words.push(format!(
-            "{} cleared, newest {newest} kept",
-            counted(cleared, "output")
-        ));
+        let outputs = counted(cleared, "output");
+        words.push(format!("{outputs} cleared (newest {newest} kept)"));
     }
     let repeated = of(Rewriting::Repeated);
     if repeated > 0 {
-        words.push(format!(
-            "{} of calls made again cleared",
-            counted(repeated, "output")
-        ));
+        words.push(format!("{} cleared", counted(repeated, "repeated output")));
     }
     let previewed = of(Rewriting::Previewed);
     if previewed > 0 {
         words.push(format!("{} previewed", counted(previewed, "output")));
     }
     (words.join("; "), changed.iter().map(saved).sum())
+}
+
+fn trimmed(items: usize, low_water: u8) -> String {
+    let oldest = format!("oldest {} trimmed", counted(items, "item"));
+    match low_water {
+        100.. => oldest,
+        mark => format!("{oldest}, down to {mark} % of the room"),
+    }
 }
 
 fn label(history: &History, rounds: &Range<usize>) -> String {
@@ -394,9 +402,4 @@ fn label(history: &History, rounds: &Range<usize>) -> String {
     } else {
         format!("{name}, {}", counted(calls, "call"))
     }
-}
-
-fn counted(count: usize, what: &str) -> String {
-    let plural = if count == 1 { "" } else { "s" };
-    format!("{count} {what}{plural}")
 }

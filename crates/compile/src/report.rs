@@ -27,6 +27,8 @@ pub struct Report {
     /// The items of the path that are shown otherwise than they are, in path order. What was trimmed is
     /// in `omitted` alone, whatever was done to it before.
     pub rewritten: Vec<Rewritten>,
+    /// Whether the model is offered the tool that reads what it was not shown, [`crate::READ_TOOL`].
+    pub readable: bool,
     /// What was changed so that the provider accepts the history.
     pub repairs: Vec<Repair>,
     /// What the target's format cannot say. Paths name `instructions`, `tools`, `options`, a field, or
@@ -185,6 +187,18 @@ pub enum Rewriting {
     Previewed,
 }
 
+impl Rewriting {
+    /// The word in reports and JSON.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Cleared => "cleared",
+            Self::Repeated => "repeated",
+            Self::Previewed => "previewed",
+        }
+    }
+}
+
 /// Why items are not in the payload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
@@ -204,6 +218,22 @@ pub enum OmitReason {
     Uncovered,
     /// Old thoughts.
     Cleared,
+}
+
+impl OmitReason {
+    /// The word in reports and JSON.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Audience => "audience",
+            Self::Bookkeeping => "bookkeeping",
+            Self::Trimmed => "trimmed",
+            Self::Repaired => "repaired",
+            Self::Covered => "covered",
+            Self::Uncovered => "uncovered",
+            Self::Cleared => "cleared",
+        }
+    }
 }
 
 /// One change that made the history acceptable.

@@ -1,9 +1,10 @@
 //! The report as a table for people: plain text, no colours.
+//!
+//! Not here: what is said beside the segments; see `notes`.
 
-use contexture_catalogue::CacheKind;
-
-use crate::cache::report::CacheReport;
-use crate::report::{Report, Segment, Verdict};
+use crate::figures::{grouped, is_unsafe};
+use crate::notes::{certainty, name, notes, verdict};
+use crate::report::{Report, Segment};
 
 /// How wide the table may be, in characters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,7 +23,12 @@ impl std::fmt::Display for Report {
     }
 }
 
-/// The report as a table; the last column is cut to the width.
+/// How far the text of a note is indented.
+const NOTE: usize = 12;
+/// The last column goes below its row where less than this is left for it.
+const NARROW: usize = 24;
+
+/// The report as a table. What is too long for its line goes on below it, at the same indent.
 #[must_use]
 pub fn render_table(report: &Report, width: Width) -> String {
     let mut rows: Vec<[String; 5]> =
@@ -41,194 +47,98 @@ pub fn render_table(report: &Report, width: Width) -> String {
     let mut out = align(&rows, width);
     out.push('\n');
     for (name, text) in notes(report) {
-        out.push_str(&clip(&format!("  {name:<9} {text}"), width));
-        out.push('\n');
+        let room = width.0.saturating_sub(NOTE);
+        let mut lines = wrapped(&text, room).into_iter();
+        let first = lines.next().unwrap_or_default();
+        put(&mut out, &format!("  {name:<9} {first}"), width);
+        for line in lines {
+            put(&mut out, &format!("{:NOTE$}{line}", ""), width);
+        }
     }
     out
 }
 
 fn row(band: &str, segment: &Segment) -> [String; 5] {
-    let plain = segment.source == segment.band || segment.label.starts_with("round");
-    let name = if plain {
-        segment.label.clone()
-    } else {
-        join(&segment.source, "  ", &segment.label)
-    };
-    let word = segment.verdict.as_str();
-    let verdict = match (segment.verdict, segment.omitted_tokens) {
-        (Verdict::Kept, _) => word.to_owned(),
-        (_, 0) => format!("{word}: {}", segment.rule),
-        (_, omitted) => format!("{word}, {} tokens: {}", grouped(omitted), segment.rule),
-    };
     [
         band.to_owned(),
-        name,
+        name(segment),
         grouped(segment.tokens),
         format!("{:.1} %", segment.share),
-        verdict,
+        verdict(segment),
     ]
 }
 
 fn total(report: &Report) -> [String; 5] {
-    let (totals, target) = (&report.totals, &report.target);
-    let bounds = format!("{} … {}", grouped(totals.low), grouped(totals.tokens));
-    let certainty = if totals.exact {
-        format!("{bounds}, text exact")
-    } else {
-        format!("estimate, {bounds}")
-    };
     [
         "total".to_owned(),
         String::new(),
-        grouped(totals.tokens),
-        format!("{:.1} %", totals.share),
-        format!("of {} · {certainty}", grouped(target.limit)),
+        grouped(report.totals.tokens),
+        format!("{:.1} %", report.totals.share),
+        certainty(report),
     ]
 }
 
-fn notes(report: &Report) -> Vec<(&'static str, String)> {
-    let (target, epoch) = (&report.target, &report.epoch);
-    let state = if epoch.opened { "opened" } else { "continued" };
-    let mut notes = vec![
-        (
-            "target",
-            format!(
-                "{} · {} · window {}, reserve {}",
-                target.format,
-                target.model,
-                grouped(target.window),
-                grouped(target.reserve)
-            ),
-        ),
-        (
-            "epoch",
-            format!("{} {state}: {}", epoch.number, epoch.reason.as_str()),
-        ),
-    ];
-    notes.extend(cache(&report.cache).map(|cache| ("cache", cache)));
-    let omitted: usize = report.omitted.iter().map(|span| span.items).sum();
-    if omitted > 0 {
-        notes.push((
-            "omitted",
-            format!("{omitted} of {} items", report.totals.items),
-        ));
-    }
-    for repair in &report.repairs {
-        let at = repair
-            .index
-            .map_or(String::new(), |at| format!("items[{at}] "));
-        notes.push(("repaired", format!("{at}{}", repair.why)));
-    }
-    for loss in &report.losses {
-        notes.push(("lost", loss.to_string()));
-    }
-    notes.push((
-        "payload",
-        format!(
-            "{} bytes, {} messages, {}",
-            grouped(report.payload.bytes as u64),
-            report.totals.messages,
-            report.payload.fingerprint
-        ),
-    ));
-    notes
-}
-
-/// What is expected of the cache; nothing where there is none.
-fn cache(cache: &CacheReport) -> Option<String> {
-    if cache.kind == CacheKind::None {
-        return None;
-    }
-    let used = &cache.predicted;
-    let mut words = Vec::new();
-    match cache.marks.len() {
-        0 => {}
-        1 => words.push("1 mark".to_owned()),
-        count => words.push(format!("{count} marks")),
-    }
-    let written = used.write.saturating_add(used.write_long);
-    words.push(format!(
-        "predicted read {}, write {}, fresh {}",
-        grouped(used.read),
-        grouped(written),
-        grouped(used.fresh)
-    ));
-    if let (Some(cost), Some(uncached)) = (cache.cost, cache.cost_uncached) {
-        words.push(format!(
-            "{} instead of {}",
-            dollars(cost),
-            dollars(uncached)
-        ));
-    }
-    if cache.first {
-        words.push("first request".to_owned());
-    }
-    Some(words.join(" · "))
-}
-
-/// Pico-dollars as dollars with four decimals.
-fn dollars(pico: u64) -> String {
-    let ten_thousandths = pico.saturating_add(50_000_000) / 100_000_000;
-    format!(
-        "${}.{:04}",
-        ten_thousandths / 10_000,
-        ten_thousandths % 10_000
-    )
-}
-
-fn join(a: &str, between: &str, b: &str) -> String {
-    if b.is_empty() {
-        a.to_owned()
-    } else {
-        format!("{a}{between}{b}")
-    }
-}
-
-/// Thousands apart: `13,986`.
-fn grouped(number: u64) -> String {
-    let digits = number.to_string();
-    let mut out = String::with_capacity(digits.len() + digits.len() / 3);
-    for (at, digit) in digits.chars().enumerate() {
-        if at > 0 && (digits.len() - at).is_multiple_of(3) {
-            out.push(',');
-        }
-        out.push(digit);
-    }
-    out
-}
-
-/// Two columns of words, two of figures, one of words.
+/// Two columns of words, two of figures, one of words that may take several lines.
 fn align(rows: &[[String; 5]], width: Width) -> String {
-    let mut widths = [0; 5];
+    let mut widths = [0; 4];
     for row in rows {
         for (width, cell) in widths.iter_mut().zip(row) {
             *width = (*width).max(cell.chars().count());
         }
     }
+    let indent = widths.iter().map(|width| width + 2).sum::<usize>() + 2;
+    let beside = indent + NARROW <= width.0;
     let mut out = String::new();
-    for row in rows {
-        let mut line = String::new();
-        for (at, (cell, width)) in row.iter().zip(widths).enumerate() {
-            line.push_str("  ");
-            match at {
-                2 | 3 => line.push_str(&format!("{cell:>width$}")),
-                _ => line.push_str(&format!("{cell:<width$}")),
-            }
+    for [band, name, tokens, share, verdict] in rows {
+        let [a, b, c, d] = widths;
+        let figures = format!("  {band:<a$}  {name:<b$}  {tokens:>c$}  {share:>d$}");
+        let (indent, first) = if beside {
+            (indent, figures.as_str())
+        } else {
+            put(&mut out, figures.trim_end(), width);
+            (4, "")
+        };
+        let lines = wrapped(verdict, width.0.saturating_sub(indent));
+        for (at, line) in lines.iter().enumerate() {
+            let before = if at == 0 { first } else { "" };
+            let pad = indent.saturating_sub(before.chars().count());
+            put(&mut out, &format!("{before}{:pad$}{line}", ""), width);
         }
-        out.push_str(&clip(line.trim_end(), width));
-        out.push('\n');
     }
     out
 }
 
-fn clip(line: &str, width: Width) -> String {
-    let line: String = line
-        .chars()
-        .map(|c| if c.is_control() { ' ' } else { c })
-        .collect();
-    if line.chars().count() <= width.0 {
-        return line;
+/// The text in lines of at most so many characters, broken between words; a longer word stays whole.
+fn wrapped(text: &str, room: usize) -> Vec<String> {
+    let mut lines = vec![String::new()];
+    let mut used = 0;
+    for word in text.split(' ') {
+        let length = word.chars().count();
+        if used > 0 && used + 1 + length > room {
+            lines.push(String::new());
+            used = 0;
+        }
+        if let Some(line) = lines.last_mut() {
+            if used > 0 {
+                line.push(' ');
+                used += 1;
+            }
+            line.push_str(word);
+            used += length;
+        }
     }
-    let kept: String = line.chars().take(width.0.saturating_sub(1)).collect();
-    format!("{kept}…")
+    lines
+}
+
+/// Adds a line, cut to the width if it cannot be broken, and with nothing that moves a cursor.
+fn put(out: &mut String, line: &str, width: Width) {
+    let line = line.replace(is_unsafe, " ");
+    let line = line.trim_end();
+    if line.chars().count() <= width.0 {
+        out.push_str(line);
+    } else {
+        out.extend(line.chars().take(width.0.saturating_sub(1)));
+        out.push('…');
+    }
+    out.push('\n');
 }

@@ -14,6 +14,7 @@ pub(crate) mod count;
 pub(crate) mod delete;
 pub(crate) mod diff;
 pub(crate) mod doctor;
+pub(crate) mod explain;
 pub(crate) mod export;
 pub(crate) mod gc;
 pub(crate) mod import;

@@ -191,3 +191,68 @@ fn a_file_of_several_sessions_needs_a_choice() {
         2
     );
 }
+
+#[test]
+fn explaining_shows_the_report_and_no_request() {
+    let place = Place::new();
+    let file = example("marshmallow-1867.traj");
+    let line = format!(
+        "explain {} --to anthropic --window 16k --preview",
+        file.display()
+    );
+    let compiled = place.run(&line.replace("explain", "compile"));
+    let table = place.run(&line);
+    assert_eq!((table.code, table.err.as_str()), (0, ""));
+    assert_eq!(table.out, compiled.err);
+
+    let report: Value = serde_json::from_str(&place.ok(&format!("{line} --json"))).unwrap();
+    let same = place.run(&format!("{} --json", line.replace("explain", "compile")));
+    assert_eq!(report, serde_json::from_str::<Value>(&same.err).unwrap());
+
+    let both: Value = serde_json::from_str(&place.ok(&format!("{line} --items --json"))).unwrap();
+    assert_eq!(both["report"], report);
+    let count = |list: &Value| -> u64 {
+        let list = list.as_array().unwrap();
+        list.iter()
+            .map(|one| one["items"].as_u64().unwrap_or(1))
+            .sum()
+    };
+    let items = both["items"].as_array().unwrap();
+    assert!(!items.is_empty());
+    assert_eq!(
+        items.len() as u64,
+        count(&report["omitted"]) + count(&report["rewritten"])
+    );
+    let listed = place.ok(&format!("{line} --items"));
+    for item in items {
+        let link = item["link"].as_str().unwrap();
+        assert!(listed.contains(link), "{link}: {listed}");
+    }
+}
+
+#[test]
+fn the_picture_is_one_page() {
+    let place = Place::new();
+    let file = example("marshmallow-1867.traj");
+    let line = format!("explain {} --to gemini --window 16k", file.display());
+    assert_eq!(place.ok(&format!("{line} --html window.html")), "");
+    let page = std::fs::read_to_string(place.path("window.html")).unwrap();
+    assert!(page.starts_with("<!doctype html>") && page.ends_with("</html>\n"));
+    assert!(page.contains("<title>marshmallow-1867</title>"));
+    assert_eq!(place.ok(&format!("{line} --html -")), page);
+    assert_eq!(place.run(&format!("{line} --html no/where.html")).code, 8);
+}
+
+#[test]
+fn a_kept_conversation_is_explained_item_by_item() {
+    let place = Place::new();
+    let file = example("marshmallow-1867.traj");
+    place.ok(&format!("import {} --conversation bell", file.display()));
+    let line = "explain bell --to openai-chat --window 9k --items --json";
+    let both: Value = serde_json::from_str(&place.ok(line)).unwrap();
+    let items = both["items"].as_array().unwrap();
+    assert!(!items.is_empty());
+    // What it says can be read by a link can be.
+    let link = items[0]["link"].as_str().unwrap();
+    assert_ne!(place.ok(&format!("read bell {link}")), "");
+}

@@ -20,6 +20,7 @@ mod never_worse;
 mod previews;
 mod readings;
 mod real_sessions;
+mod report;
 mod retention;
 mod stability;
 mod table;

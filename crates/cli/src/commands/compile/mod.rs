@@ -2,31 +2,26 @@
 
 mod line;
 mod product;
+pub(crate) mod subject;
 mod view;
 
 use std::fs;
 use std::path::PathBuf;
-use std::sync::Arc;
 
 use clap::{Args, ValueEnum};
 use contexture::Format;
-use contexture::compile::{Contribution, Report, Width, render_table};
-use contexture::engine::PrepareOptions;
-use contexture::ir::{Fragment, Raw, parse_fragments};
-use contexture::render;
+use contexture::compile::{Report, Width, render_table};
 
 use crate::commands::compile::line::{Defaults, answer};
-use crate::commands::compile::product::Product;
-use crate::commands::compile::view::{of_conversation, of_transcript};
+use crate::commands::compile::subject::{Items, SubjectArguments};
 use crate::exit::Exit;
 use crate::failure::{Failure, Outcome};
 use crate::globals::Globals;
 use crate::input::Source;
-use crate::order::Order;
 use crate::printable::lines;
 use crate::view::ViewArguments;
-use crate::words::{render_format, session_format, target_format, tokens};
-use crate::{database, say, session, stream, terminal};
+use crate::words::target_format;
+use crate::{say, stream, terminal};
 
 /// Compile a conversation or a session file into a provider's request, under a token budget
 ///
@@ -53,34 +48,8 @@ pub(crate) struct Arguments {
     /// The format of the request
     #[arg(long, value_parser = target_format(), required_unless_present = "jsonl")]
     to: Option<Format>,
-    /// The format of the file; default: detected
-    #[arg(long, value_parser = session_format())]
-    from: Option<String>,
-    /// The model
-    #[arg(long, short)]
-    model: Option<String>,
-    /// Tokens the model can hold, its answer included: 16000, 16k; default: the model's
-    #[arg(long, value_name = "TOKENS", value_parser = tokens)]
-    window: Option<u64>,
-    /// Tokens kept free for the answer; default: the document's output limit, else an eighth of
-    /// the window, at most what the model can write
-    #[arg(long, value_name = "TOKENS", value_parser = tokens)]
-    reserve: Option<u64>,
-    /// A top-level field of the request, as JSON: `--param temperature=0`; objects are merged
-    #[arg(long = "param", value_name = "KEY=JSON", value_parser = param)]
-    params: Vec<(String, Raw)>,
-    /// A file of fragments for the system prompt
-    #[arg(long, value_name = "FILE")]
-    system: Option<PathBuf>,
-    /// The format those fragments are rendered in
-    #[arg(long, value_parser = render_format(), default_value = "xml")]
-    renderer: render::Format,
-    /// The conversation's branch; default: the active one
-    #[arg(long)]
-    branch: Option<String>,
-    /// Which session of a file that holds several, from 1
-    #[arg(long, value_name = "NUMBER")]
-    session: Option<usize>,
+    #[command(flatten)]
+    subject: SubjectArguments,
     /// Write the request to this file
     #[arg(long, short, value_name = "FILE")]
     output: Option<PathBuf>,
@@ -106,100 +75,28 @@ enum Form {
 /// # Errors
 /// The source cannot be read, the model is not known, or the compiler refuses.
 pub(crate) fn run(arguments: &Arguments, globals: &Globals) -> Outcome {
-    let order = order(arguments)?;
+    let order = arguments.subject.order(arguments.to, &arguments.view)?;
     if arguments.jsonl {
         let source = Source::or_stdin(arguments.source.as_deref());
         let defaults = Defaults {
             order,
-            from: arguments.from.clone(),
+            from: arguments.subject.from.clone(),
             to: arguments.to,
         };
         return stream::serve(&mut source.open()?, |line| answer(line, &defaults));
     }
     let name = arguments.source.as_deref().unwrap_or("-");
-    let (title, result) = match file(arguments, name)? {
-        Some(source) => {
-            let opened = session::one(&source, arguments.from.as_deref(), arguments.session)?;
-            let result = of_transcript(&order, &opened.transcript, opened.written_in)?;
-            (
-                source.stem().unwrap_or_else(|| "standard input".to_owned()),
-                result,
-            )
-        }
-        None => (name.to_owned(), stored(arguments, globals, name, &order)?),
-    };
-    write(arguments, &result.payload)?;
-    report(arguments, globals, &title, &result.report)?;
+    let compiled = arguments
+        .subject
+        .compile(name, &order, Items::NotWanted, globals)?;
+    write(arguments, &compiled.product.payload)?;
+    report(
+        arguments,
+        globals,
+        &compiled.title,
+        &compiled.product.report,
+    )?;
     Ok(Exit::Done)
-}
-
-fn order(arguments: &Arguments) -> Outcome<Order> {
-    let system: Vec<Fragment> = match &arguments.system {
-        None => Vec::new(),
-        Some(path) => {
-            let source = Source::File(path.clone());
-            let text = source.read()?;
-            parse_fragments(&text).map_err(|error| Failure::from(error).of(&source))?
-        }
-    };
-    Ok(Order {
-        to: arguments.to.unwrap_or(Format::Anthropic),
-        model: arguments.model.clone(),
-        window: arguments.window,
-        reserve: arguments.reserve,
-        params: arguments.params.clone(),
-        system,
-        renderer: Arc::from(arguments.renderer.renderer(render::Grouping::Off)),
-        view: arguments.view.clone(),
-    })
-}
-
-/// The file that is meant, if it is one and not a conversation.
-fn file(arguments: &Arguments, name: &str) -> Outcome<Option<Source>> {
-    let source = Source::from(name);
-    let Source::File(path) = &source else {
-        return Ok(Some(source));
-    };
-    if arguments.branch.is_some() {
-        return Ok(None);
-    }
-    if path.exists() {
-        return Ok(Some(source));
-    }
-    // What has a directory or a known ending is a file that is missing, not a conversation.
-    let ending = path
-        .extension()
-        .and_then(|ending| ending.to_str())
-        .unwrap_or_default();
-    let looks_like_a_file =
-        name.contains(['/', '\\']) || ["json", "jsonl", "traj", "txt"].contains(&ending);
-    if looks_like_a_file || arguments.from.is_some() {
-        let missing = std::io::Error::from(std::io::ErrorKind::NotFound);
-        return Err(crate::input::unreadable(path, &missing));
-    }
-    Ok(None)
-}
-
-fn stored(arguments: &Arguments, globals: &Globals, name: &str, order: &Order) -> Outcome<Product> {
-    let branch = arguments.branch.as_deref();
-    crate::wait::for_it(async {
-        let chat = database::conversation(globals, name, branch)
-            .await
-            .map_err(|failure| {
-                if failure.exit == Exit::NotFound && branch.is_none() {
-                    failure.note(format!("and there is no file `{name}` either"))
-                } else {
-                    failure
-                }
-            })?;
-        let also: Vec<Contribution> = order.said().into_iter().collect();
-        let target = order.target(None, None)?;
-        if order.view.compacts() {
-            chat.prepare(&target, &PrepareOptions::default()).await?;
-        }
-        let call = chat.compile_with(&target, &also).await?;
-        of_conversation(&chat, order, call).await
-    })
 }
 
 fn write(arguments: &Arguments, payload: &str) -> Outcome<()> {
@@ -233,16 +130,4 @@ fn report(arguments: &Arguments, globals: &Globals, title: &str, report: &Report
         }
     }
     Ok(())
-}
-
-/// `key=json`.
-fn param(text: &str) -> Result<(String, Raw), String> {
-    let (name, value) = text
-        .split_once('=')
-        .filter(|(name, _)| !name.is_empty())
-        .ok_or("expected KEY=JSON, for instance temperature=0")?;
-    let raw = Raw::parse(value).map_err(|_| {
-        format!("the value of `{name}` is not JSON: text needs quotes, {name}='\"{value}\"'")
-    })?;
-    Ok((name.to_owned(), raw))
 }

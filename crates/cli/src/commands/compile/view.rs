@@ -3,9 +3,11 @@
 //! A provider's request is what the compiler made. For UI messages it is the messages of what the
 //! compiler sent: everything of the history but what its report lists as trimmed or repaired away.
 
-use contexture::compile::{Compiled, OmitReason, Report};
-use contexture::ir::{Audience, Transcript, UiMessage, quote};
-use contexture::store::{At, ReadRequest};
+use std::sync::Arc;
+
+use contexture::compile::{Compiled, OmitReason, PathItem, Report};
+use contexture::ir::{Audience, NodeId, Transcript, UiMessage, quote};
+use contexture::store::{At, Node, ReadRequest};
 use contexture::wire::ui::{FoldAudience, FoldItem, FoldOptions, fold};
 use contexture::{CompiledCall, Conversation, Format, Item};
 
@@ -52,24 +54,16 @@ pub(crate) async fn of_conversation(
 ) -> Outcome<Product> {
     let payload = match (order.to, call.base()) {
         (Format::Ui, Some(head)) => {
-            let request = ReadRequest::whole(At::Node(head));
-            let store = chat.engine().store();
-            let page = store
-                .read(chat.owner(), chat.id(), request)
-                .await
-                .map_err(Failure::from)?;
-            let items = page
-                .nodes
+            let nodes = nodes(chat, head).await?;
+            let items = nodes
                 .iter()
                 .map(|node| item(node))
                 .collect::<Outcome<Vec<_>>>()?;
-            let ids: Vec<String> = page
-                .nodes
+            let ids: Vec<String> = nodes
                 .iter()
                 .map(|node| node.message().into_owned())
                 .collect();
-            let folded = page
-                .nodes
+            let folded = nodes
                 .iter()
                 .zip(&items)
                 .zip(&ids)
@@ -93,6 +87,30 @@ pub(crate) async fn of_conversation(
         payload,
         report: call.report,
     })
+}
+
+/// The items that were compiled, as the compiler knows them.
+///
+/// # Errors
+/// The store's.
+pub(crate) async fn path_of(chat: &Conversation, head: NodeId) -> Outcome<Vec<PathItem>> {
+    let nodes = nodes(chat, head).await?;
+    let known = |node: &Arc<Node>| {
+        Ok(PathItem {
+            node: Some(node.id),
+            hash: node.content_hash,
+            audience: node.audience,
+            ..PathItem::new(item(node)?)
+        })
+    };
+    nodes.iter().map(known).collect()
+}
+
+async fn nodes(chat: &Conversation, head: NodeId) -> Outcome<Vec<Arc<Node>>> {
+    let request = ReadRequest::whole(At::Node(head));
+    let store = chat.engine().store();
+    let page = store.read(chat.owner(), chat.id(), request).await;
+    Ok(page.map_err(Failure::from)?.nodes)
 }
 
 /// `{"system", "messages"}`: the texts and fragments, and the messages of what was sent.

@@ -1,0 +1,147 @@
+//! `contexture explain`: what a compile would send, what it would leave out, and why.
+
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use contexture::Format;
+use contexture::catalogue::Catalogue;
+use contexture::compile::{
+    ItemVerdict, Report, Target, Width, explain_items, render_html, render_table,
+};
+use contexture::tokens::counter_for;
+use serde_json::json;
+
+use crate::commands::compile::subject::{Items, Subject, SubjectArguments};
+use crate::exit::Exit;
+use crate::failure::{Failure, Outcome};
+use crate::globals::Globals;
+use crate::printable::{grouped, lines, pad, pad_left};
+use crate::view::ViewArguments;
+use crate::words::target_format;
+use crate::{say, terminal};
+
+/// Explain what a compile sends and what it leaves out, without the request itself
+///
+/// The report goes to standard output: a table, JSON with --json, or with --html one page with a
+/// picture of the window.
+#[derive(Debug, Args)]
+#[command(after_long_help = "\
+Examples:
+  contexture explain examples/marshmallow-1867.traj --to anthropic --window 16k
+  contexture explain support-42 --to openai-responses --html window.html
+  contexture explain session.jsonl --to gemini --window 32k --items
+
+The options and what they mean without being given are those of `compile`.")]
+pub(crate) struct Arguments {
+    /// A session file, `-` for standard input, or the id of a conversation
+    source: String,
+    /// The format of the request
+    #[arg(long, value_parser = target_format())]
+    to: Format,
+    #[command(flatten)]
+    subject: SubjectArguments,
+    /// Write one HTML page instead of the table; `-`: to standard output
+    #[arg(long, value_name = "FILE")]
+    html: Option<PathBuf>,
+    /// Also each item that is left out or shown otherwise than it is, a line apiece
+    #[arg(long)]
+    items: bool,
+    #[command(flatten)]
+    view: ViewArguments,
+}
+
+/// Runs the command.
+///
+/// # Errors
+/// The source cannot be read, the model is not known, the compiler refuses, or the page cannot be
+/// written.
+pub(crate) fn run(arguments: &Arguments, globals: &Globals) -> Outcome {
+    let order = arguments
+        .subject
+        .order(Some(arguments.to), &arguments.view)?;
+    let wanted = if arguments.items {
+        Items::Wanted
+    } else {
+        Items::NotWanted
+    };
+    let subject = arguments
+        .subject
+        .compile(&arguments.source, &order, wanted, globals)?;
+    let report = &subject.product.report;
+    if let Some(path) = &arguments.html {
+        page(path, &render_html(report, &subject.title))?;
+    }
+    let items = match wanted {
+        Items::Wanted => Some(verdicts(&subject)?),
+        Items::NotWanted => None,
+    };
+    match (&arguments.html, globals.json) {
+        (_, true) if arguments.html.as_deref() != Some(Path::new("-")) => {
+            as_json(report, items.as_deref())?;
+        }
+        (None, _) => {
+            let table = render_table(report, Width(terminal::columns(120)));
+            say::styled(&format!("\n  {}\n\n{table}", lines(&subject.title)))?;
+            say::styled(&items.map_or(String::new(), |items| listed(&items)))?;
+        }
+        (Some(_), _) => {}
+    }
+    Ok(Exit::Done)
+}
+
+fn verdicts(subject: &Subject) -> Outcome<Vec<ItemVerdict>> {
+    let report = &subject.product.report;
+    let spec = Catalogue::builtin().resolve(&report.target.model)?;
+    let format: Format = report
+        .target
+        .format
+        .parse()
+        .map_err(|_| Failure::usage("the report names no format"))?;
+    let request = Target::new(format, &report.target.model).request(Catalogue::builtin())?;
+    let counter = counter_for(spec.encoding);
+    Ok(explain_items(report, &subject.path, &request, counter))
+}
+
+fn as_json(report: &Report, items: Option<&[ItemVerdict]>) -> Outcome<()> {
+    match items {
+        None => say::json(report),
+        Some(items) => say::json(&json!({ "report": report, "items": items })),
+    }
+}
+
+/// A line for each item.
+fn listed(items: &[ItemVerdict]) -> String {
+    let wide = |of: fn(&ItemVerdict) -> String| items.iter().map(|one| of(one).len()).max();
+    let index = wide(|one| one.index.to_string()).unwrap_or(0);
+    let kind = wide(|one| one.kind.to_owned()).unwrap_or(0);
+    let verdict = wide(|one| one.verdict.to_owned()).unwrap_or(0);
+    let tokens = wide(|one| grouped(one.tokens)).unwrap_or(0);
+    let shown = wide(|one| grouped(one.shown)).unwrap_or(0);
+    let mut out = String::from("\n");
+    for one in items {
+        let _ = writeln!(
+            out,
+            "  {}  {}  {} → {}  {}  {}  {}",
+            pad_left(&one.index.to_string(), index),
+            pad(one.kind, kind),
+            pad_left(&grouped(one.tokens), tokens),
+            pad_left(&grouped(one.shown), shown),
+            pad(one.verdict, verdict),
+            one.link,
+            lines(&one.rule),
+        );
+    }
+    out
+}
+
+fn page(path: &Path, html: &str) -> Outcome<()> {
+    if path == Path::new("-") {
+        return say::raw(html);
+    }
+    std::fs::write(path, html).map_err(|error| {
+        let message = format!("cannot write `{}`: {error}", path.display());
+        Failure::new(Exit::Stream, "write", message)
+            .hint("name a file in a directory that exists and that you may write to")
+    })
+}

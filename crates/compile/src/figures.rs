@@ -1,0 +1,54 @@
+//! Figures and counts in the words of reports.
+//!
+//! Not here: what is said of a report; see `notes`.
+
+/// Thousands apart: `13,986`.
+pub(crate) fn grouped(number: u64) -> String {
+    let digits = number.to_string();
+    let mut out = String::with_capacity(digits.len() + digits.len() / 3);
+    for (at, digit) in digits.chars().enumerate() {
+        if at > 0 && (digits.len() - at).is_multiple_of(3) {
+            out.push(',');
+        }
+        out.push(digit);
+    }
+    out
+}
+
+/// `1 item`, `1,204 items`.
+pub(crate) fn counted(count: usize, what: &str) -> String {
+    let plural = if count == 1 { "" } else { "s" };
+    format!("{} {what}{plural}", grouped(count as u64))
+}
+
+/// Pico-dollars as dollars with four decimals.
+pub(crate) fn dollars(pico: u64) -> String {
+    let ten_thousandths = pico.saturating_add(50_000_000) / 100_000_000;
+    format!(
+        "${}.{:04}",
+        ten_thousandths / 10_000,
+        ten_thousandths % 10_000
+    )
+}
+
+/// What cannot be shown as it is: control characters, and marks that turn the direction of what follows.
+pub(crate) fn is_unsafe(c: char) -> bool {
+    c.is_control() || matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn figures_are_easy_to_read() {
+        assert_eq!(grouped(0), "0");
+        assert_eq!(grouped(999), "999");
+        assert_eq!(grouped(1_234_567), "1,234,567");
+        assert_eq!(counted(1, "item"), "1 item");
+        assert_eq!(counted(1_204, "item"), "1,204 items");
+        assert_eq!(dollars(1_900_000_000), "$0.0019");
+        assert_eq!(dollars(3_000_000_000_000), "$3.0000");
+        assert_eq!(dollars(u64::MAX), "$18446744.0737");
+    }
+}
