@@ -8,6 +8,7 @@ use contexture_wire::{Dialect, Format};
 
 use crate::cache::marks::MarkPolicy;
 use crate::cache::rules::CacheRules;
+use crate::cache::worth::CacheState;
 use crate::compaction::inline::{Inlined, inline};
 use crate::contribution::Contribution;
 use crate::pipeline::{Compiled, compile};
@@ -29,6 +30,7 @@ pub struct Target {
     tools: Vec<ToolDefinition>,
     history: HistoryPolicy,
     marks: Option<MarkPolicy>,
+    cache: CacheState,
 }
 
 impl Target {
@@ -45,6 +47,7 @@ impl Target {
             tools: Vec::new(),
             history: HistoryPolicy::default(),
             marks: Some(MarkPolicy::default()),
+            cache: CacheState::Warm,
         }
     }
 
@@ -126,6 +129,14 @@ impl Target {
         self
     }
 
+    /// Whether the provider's cache still holds what the last call wrote. Default: it does. A host
+    /// that knows when that was says otherwise once the time is over, and rewriting costs nothing.
+    #[must_use]
+    pub const fn cache(mut self, state: CacheState) -> Self {
+        self.cache = state;
+        self
+    }
+
     /// The format.
     #[must_use]
     pub const fn format(&self) -> Format {
@@ -183,6 +194,7 @@ impl Target {
                 rules: CacheRules::of(spec, self.format),
                 marks: self.marks,
                 prices: spec.prices.clone(),
+                state: self.cache,
             },
         })
     }

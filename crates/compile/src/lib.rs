@@ -19,6 +19,7 @@ mod answers;
 mod assemble;
 mod block;
 mod cache;
+mod clearing;
 pub mod compaction;
 mod compiler;
 mod contribution;

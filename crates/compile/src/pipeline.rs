@@ -18,20 +18,21 @@ use crate::cache::bill::Rates;
 use crate::cache::marks::{Kept, Marking, place_marks};
 use crate::cache::predict::predict;
 use crate::cache::report::CacheReport;
+use crate::cache::worth::Worth;
+use crate::clearing::{Clearing, decide};
 use crate::contribution::{Band, Contribution};
 use crate::cut::Cut;
-use crate::entry::Entry;
 use crate::frame::Frame;
 use crate::front::Front;
 use crate::ledger::Ledger;
 use crate::memo::Memo;
 use crate::passes::budget::{Claim, HistoryClaim, grants, required_history};
-use crate::passes::clear::{Size, advance};
+use crate::passes::clear::Size;
 use crate::passes::lower::{Piece, Press};
 use crate::passes::place::{Placed, Slot, arrange, bridges, fit, place, units};
 use crate::passes::verify::{Sealed, is_sound, verify};
 use crate::payload::Payload;
-use crate::plan::{Advice, ClearFrontier, Latched, Plan, Prefix};
+use crate::plan::{Advice, Latched, Plan, Prefix};
 use crate::policy::Window;
 use crate::refusal::Refusal;
 use crate::report::Report;
@@ -83,9 +84,9 @@ pub fn compile(input: &CompileInput<'_>, scratch: &mut Scratch) -> Result<Compil
         scratch.keep_front(front);
         match outcome? {
             Outcome::Compiled(compiled) => return Ok(*compiled),
-            Outcome::Clear(frontier, next) => {
-                treatment.frontier = frontier;
-                step = next;
+            Outcome::Clear(clearing) => {
+                treatment.frontier = clearing.frontier.unwrap_or(treatment.frontier);
+                step = Step::Cleared(clearing);
             }
         }
     }
@@ -106,17 +107,14 @@ struct Call<'a> {
 enum Outcome {
     Compiled(Box<Compiled>),
     /// The history is too large, and old content can be cleared up to here.
-    Clear(ClearFrontier, Step),
+    Clear(Clearing),
 }
 
 /// Whether this compile has moved the frontier of what is cleared.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug)]
 enum Step {
     First,
-    Cleared {
-        /// Because the history did not fit otherwise.
-        forced: bool,
-    },
+    Cleared(Clearing),
 }
 
 /// The back half: from weighed rounds to the payload.
@@ -148,9 +146,9 @@ fn back(call: &Call<'_>, memo: &mut Memo) -> Result<Outcome, Refusal> {
     let latched = Cut::latched(input, call.target, &front.history, press, memo);
     let natural: Vec<u64> = whole.iter().map(|placed| placed.text.high).collect();
     let budgeted = budget(call, &slots, &frame, whole, latched, memo)?;
-    let (placed, cut) = match budgeted {
-        Budgeted::Cut(placed, cut) => (placed, cut),
-        Budgeted::Clear(frontier, step) => return Ok(Outcome::Clear(frontier, step)),
+    let (placed, cut, worth) = match budgeted {
+        Budgeted::Cut(placed, cut, worth) => (placed, cut, worth),
+        Budgeted::Clear(clearing) => return Ok(Outcome::Clear(clearing)),
     };
 
     let (before, mut owners) = band_pieces(&slots, &placed, |band| band <= Band::Anchor);
@@ -163,7 +161,8 @@ fn back(call: &Call<'_>, memo: &mut Memo) -> Result<Outcome, Refusal> {
     let head = head(request, &frame, &slots, &placed);
     let history = &front.history;
     let mut payload = assemble(head, &envelope, &before, (&cut, history), &after);
-    let (cache, kept) = mark(&mut payload, input, call.target);
+    let (mut cache, kept) = mark(&mut payload, input, call.target);
+    cache.rewriting = worth;
 
     let prefix = Prefix {
         target: call.target.to_owned(),
@@ -176,7 +175,7 @@ fn back(call: &Call<'_>, memo: &mut Memo) -> Result<Outcome, Refusal> {
         kept,
         covers: call.treatment.covers_hash(),
         clear: call.treatment.latched_frontier(),
-        cleared: call.step != Step::First,
+        cleared: matches!(call.step, Step::Cleared(_)),
         trim: cut.frontier(&front.history, input),
         trimmed: cut.moved,
     };
@@ -257,8 +256,8 @@ fn mark(payload: &mut Payload, input: &CompileInput<'_>, target: &str) -> (Cache
 
 /// What budgeting comes to.
 enum Budgeted {
-    Cut(Vec<Placed>, Cut),
-    Clear(ClearFrontier, Step),
+    Cut(Vec<Placed>, Cut, Option<Worth>),
+    Clear(Clearing),
 }
 
 /// Fits the contributions into their grants and the history into what they leave.
@@ -322,26 +321,22 @@ fn budget(
         history: claim.weight_now(),
         room,
     };
-    if let (Some(policy), Step::First) = (policy.clear.policy(), call.step)
-        && let Some(excess) = size.excess(policy)
-    {
-        let weigh = |entry: &Entry| call.press.item(entry, memo).high;
-        let current = &call.treatment.frontier;
-        let further = advance(history, current, policy, excess, weigh);
-        if let Some((mut frontier, saved)) = further
-            && size.is_worth(saved, excess)
-            && let Some(item) = call.input.path.get(frontier.settled)
-        {
-            frontier.hash = item.hash;
-            let forced = size.is_over();
-            return Ok(Budgeted::Clear(frontier, Step::Cleared { forced }));
+    let worth = match call.step {
+        Step::First => {
+            let current = &call.treatment.frontier;
+            let clearing = decide(call.input, history, current, size, call.press, memo);
+            if clearing.frontier.is_some() {
+                return Ok(Budgeted::Clear(clearing));
+            }
+            clearing.worth
         }
-    }
+        Step::Cleared(clearing) => clearing.worth,
+    };
     // Where clearing was needed and did not suffice, the history is cut in the same step, down to the
     // mark: else each of the next calls would clear a little more.
-    claim.to_the_mark = call.step == Step::Cleared { forced: true };
+    claim.to_the_mark = matches!(call.step, Step::Cleared(clearing) if clearing.forced);
     let cut = latched.within(room, &claim, history);
-    Ok(Budgeted::Cut(placed, cut))
+    Ok(Budgeted::Cut(placed, cut, worth))
 }
 
 fn claim_of((slot, whole): (&Slot<'_>, &Placed)) -> Claim {

@@ -14,6 +14,7 @@ use contexture_wire::Format;
 
 use crate::cache::marks::MarkPolicy;
 use crate::cache::rules::CacheRules;
+use crate::cache::worth::CacheState;
 use crate::preview::PreviewPolicy;
 
 /// How the history is shown.
@@ -103,9 +104,12 @@ impl Clear {
 /// What is cleared, and when.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ClearPolicy {
-    /// Clearing begins when the history takes more than this per cent of its space. Default 100: only
-    /// when something has to go.
+    /// Clearing is considered when the history takes more than this per cent of its space. Default
+    /// 100: only when something has to go. Below that it is done only if it pays: if it saves more, over
+    /// the calls to come, than writing the cache anew costs.
     pub trigger: u8,
+    /// How many calls are expected to come, for that decision. Default 10.
+    pub calls: u64,
     /// Then outputs are cleared, oldest first, until it takes at most this per cent. Default 70.
     pub low_water: u8,
     /// So many of the newest outputs stay, those of the last round in any case. Default 3.
@@ -126,6 +130,7 @@ impl Default for ClearPolicy {
     fn default() -> Self {
         Self {
             trigger: 100,
+            calls: 10,
             low_water: 70,
             keep_recent: 3,
             min_bytes: 200,
@@ -145,8 +150,11 @@ pub struct CachePolicy {
     /// Where marks are set, for models whose cache is asked for by marks. `None`: no marks but those
     /// that came with the items. Default: all that help, for the usual time.
     pub marks: Option<MarkPolicy>,
-    /// What the model costs, for the report.
+    /// What the model costs.
     pub prices: Prices,
+    /// Whether the cache still holds what the last call wrote, as far as the host knows. Default:
+    /// it does.
+    pub state: CacheState,
 }
 
 impl CachePolicy {
@@ -157,6 +165,7 @@ impl CachePolicy {
             rules: CacheRules::none(format),
             marks: None,
             prices: Prices::default(),
+            state: CacheState::Warm,
         }
     }
 }

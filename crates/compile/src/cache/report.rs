@@ -8,6 +8,7 @@ use crate::cache::bill::{CacheUse, Rates};
 use crate::cache::marks::{Mark, MarkReason, Marking};
 use crate::cache::outline::{Outline, Part};
 use crate::cache::rules::CacheRules;
+use crate::cache::worth::Worth;
 
 /// The cache plan of one payload, and what the provider is expected to bill for its input.
 ///
@@ -27,6 +28,9 @@ pub struct CacheReport {
     /// What the same tokens would cost without a cache.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cost_uncached: Option<u64>,
+    /// Where clearing was a matter of money: whether it paid, and both figures.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rewriting: Option<Worth>,
     /// Whether there was no call before on this plan.
     pub first: bool,
     /// For how many seconds the provider keeps what is read or written, at least; 0 without a cache.
@@ -80,6 +84,7 @@ impl CacheReport {
             predicted,
             cost: cost(&predicted),
             cost_uncached: cost(&uncached),
+            rewriting: None,
             first,
             kept_seconds: rules.kept_ms(shortest) / 1_000,
         }

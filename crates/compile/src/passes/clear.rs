@@ -104,12 +104,16 @@ impl Size {
         let mark = per_cent(self.room, policy.low_water.min(policy.trigger));
         fired.then(|| self.history.saturating_sub(mark).max(1))
     }
+}
 
-    /// Whether saving so much pays for a new epoch: it is needed, it reaches the mark, or it is a tenth
-    /// of the room.
-    pub(crate) fn is_worth(&self, saved: u64, excess: u64) -> bool {
-        self.is_over() || saved >= excess.min(self.room / 10)
-    }
+/// A further frontier.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Further {
+    pub(crate) frontier: ClearFrontier,
+    /// The tokens it saves.
+    pub(crate) saved: u64,
+    /// The first entry that it changes.
+    pub(crate) first: usize,
 }
 
 /// How far the frontier would have to move to save `excess` tokens, and what that saves: less if
@@ -120,7 +124,7 @@ pub(crate) fn advance(
     policy: &ClearPolicy,
     excess: u64,
     mut weigh: impl FnMut(&Entry) -> u64,
-) -> Option<(ClearFrontier, u64)> {
+) -> Option<Further> {
     let entries = &history.entries;
     let last = history.first_source(history.last)?;
     let turns = policy.keep_reasoning.map(|turns| history.turn_start(turns));
@@ -134,34 +138,45 @@ pub(crate) fn advance(
         ..*current
     };
     let mut saved: u64 = 0;
+    let mut changed = entries.len();
     let mut candidates = Vec::new();
     for (at, entry) in entries.iter().enumerate() {
         let Some(index) = entry.source.filter(|_| !entry.pinned) else {
             continue;
         };
         match &*entry.item {
-            Item::Reasoning(_) if index < next.reasoning => saved += weigh(entry),
+            Item::Reasoning(_) if index < next.reasoning => {
+                saved += weigh(entry);
+                changed = changed.min(at);
+            }
             Item::FunctionCallOutput(_) if entry.shown == Shown::Repeated => {}
             Item::FunctionCallOutput(_) if repeated.contains(&at) => {
                 saved += less_placeholder(weigh(entry));
+                changed = changed.min(at);
             }
             Item::FunctionCallOutput(output) => {
                 let name = calls.get(&at).map(|call| call.name.as_str());
                 let goes = index < last && entry.shown == Shown::Whole;
-                candidates.push((goes && may_go(output, name, policy)).then_some((index, entry)));
+                candidates
+                    .push((goes && may_go(output, name, policy)).then_some((at, index, entry)));
             }
             _ => {}
         }
     }
     let old = candidates.len().saturating_sub(policy.keep_recent);
-    for (index, entry) in candidates.into_iter().take(old).flatten() {
+    for (at, index, entry) in candidates.into_iter().take(old).flatten() {
         if saved >= excess {
             break;
         }
         saved += less_placeholder(weigh(entry));
         next.outputs = next.outputs.max(index + 1);
+        changed = changed.min(at);
     }
-    (saved > 0).then_some((next, saved))
+    (saved > 0).then_some(Further {
+        frontier: next,
+        saved,
+        first: changed,
+    })
 }
 
 /// What a placeholder takes, about.

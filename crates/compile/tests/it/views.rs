@@ -1,8 +1,10 @@
 //! How the history is shown: cleared, covered, pinned, in a window.
 
+use contexture_catalogue::Catalogue;
 use contexture_compile::{
-    Clear, ClearPolicy, CompileInput, CompileRequest, Compiled, Cover, EpochReason, HistoryPolicy,
-    OmitReason, PathItem, Plan, PreviewPolicy, Rewriting, Scratch, Window, compile,
+    CachePolicy, CacheRules, CacheState, Clear, ClearPolicy, CompileInput, CompileRequest,
+    Compiled, Cover, EpochReason, HistoryPolicy, MarkPolicy, OmitReason, PathItem, Plan,
+    PreviewPolicy, Rewriting, Scratch, Window, compile,
 };
 use contexture_ir::{FunctionCall, Item, Reasoning};
 use contexture_wire::Format;
@@ -329,4 +331,46 @@ fn long_outputs_are_previewed_at_once() {
         before = json[..start].to_owned();
         plan = compiled.plan;
     }
+}
+
+/// Below what fits, clearing is a matter of money: the report has both figures.
+#[test]
+fn clearing_that_is_not_needed_must_pay() {
+    let path = calls(40);
+    let model = Catalogue::builtin().resolve("claude-sonnet-4-5").unwrap();
+    let mut request = request(Format::Anthropic, 10_000);
+    request.cache = CachePolicy {
+        rules: CacheRules::of(model, Format::Anthropic),
+        marks: Some(MarkPolicy::default()),
+        prices: model.prices.clone(),
+        state: CacheState::Warm,
+    };
+    let mut compiled_with = |calls: u64, state: CacheState| {
+        request.history = HistoryPolicy::default();
+        let first = run(&path[..79], &[], &request, &Plan::default());
+        request.history = clearing(ClearPolicy {
+            trigger: 40,
+            low_water: 20,
+            calls,
+            ..ClearPolicy::default()
+        });
+        request.cache.state = state;
+        run(&path, &[], &request, &first.plan)
+    };
+    let few = compiled_with(1, CacheState::Warm);
+    let worth = few.report.cache.rewriting.unwrap();
+    assert!(!worth.rewrite && worth.saving < worth.cost && worth.saving > 0);
+    assert_eq!(few.report.rewritten, []);
+    assert!(!few.report.epoch.opened);
+
+    let many = compiled_with(1_000, CacheState::Warm);
+    let worth = many.report.cache.rewriting.unwrap();
+    assert!(worth.rewrite && worth.saving > worth.cost);
+    assert!(!many.report.rewritten.is_empty());
+    assert_eq!(many.report.epoch.reason, EpochReason::HistoryCleared);
+
+    // What nobody holds any more costs nothing to rewrite.
+    let cold = compiled_with(1, CacheState::Cold);
+    assert_eq!(cold.report.cache.rewriting.unwrap().cost, 0);
+    assert!(!cold.report.rewritten.is_empty());
 }

@@ -4,7 +4,7 @@
 //! for byte, large integers and repeated keys included; anything else is mended where only one reading is possible, and
 //! every change is an [`Issue`] with its place. Where a value would have to be guessed there is an error instead.
 //!
-//! Not here: whether the arguments are what the tool wants ([`crate::validate`]).
+//! Not here: whether the arguments are what the tool wants (`validate`).
 
 mod outcome;
 mod repair;
