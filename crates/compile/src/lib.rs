@@ -48,6 +48,8 @@ pub mod reading;
 mod refusal;
 mod report;
 mod request;
+#[cfg(test)]
+mod schema;
 mod scratch;
 mod table;
 mod treatment;

@@ -106,6 +106,7 @@ impl ClearFrontier {
 
 /// Why an epoch began: the reason a cached prefix no longer holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum EpochReason {
@@ -149,6 +150,7 @@ impl EpochReason {
 
 /// Whether the cached prefix of the previous request still holds.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct EpochReport {
     /// The epoch of this payload.
     pub number: u64,

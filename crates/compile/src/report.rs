@@ -1,7 +1,7 @@
 //! The report: what was sent, what was not, and which rule decided.
 //!
-//! Its JSON is for programs: field names are stable, fields are added and never renamed. The tokens of
-//! the segments sum exactly to `totals.tokens`. Every item of the path is either counted in the
+//! Its JSON is for programs (`docs/schema/report.schema.json`): field names are stable, fields are
+//! added and never renamed. The tokens of the segments sum exactly to `totals.tokens`. Every item of the path is either counted in the
 //! `items` of a history segment that was kept, or in exactly one entry of `omitted`.
 
 use contexture_wire::Loss;
@@ -13,6 +13,7 @@ use crate::plan::EpochReport;
 
 /// What one compile did.
 #[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Report {
     /// Of this document's shape: 1.
     pub version: u32,
@@ -27,12 +28,13 @@ pub struct Report {
     /// The items of the path that are shown otherwise than they are, in path order. What was trimmed is
     /// in `omitted` alone, whatever was done to it before.
     pub rewritten: Vec<Rewritten>,
-    /// Whether the model is offered the tool that reads what it was not shown, [`crate::READ_TOOL`].
+    /// Whether the model is offered the tool that reads what it was not shown, `read_context`.
     pub readable: bool,
     /// What was changed so that the provider accepts the history.
     pub repairs: Vec<Repair>,
     /// What the target's format cannot say. Paths name `instructions`, `tools`, `options`, a field, or
     /// `items[i]`, an index on the path; `contributions[source][i]` for contributed items.
+    #[cfg_attr(test, schemars(with = "Vec<crate::schema::Loss>"))]
     pub losses: Vec<Loss>,
     /// Whether the cached prefix of the previous request still holds.
     pub epoch: EpochReport,
@@ -44,8 +46,10 @@ pub struct Report {
 
 /// To whom, and how much was allowed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct TargetReport {
     /// The format: `anthropic`, `openai-chat`, `openai-responses`, `gemini`.
+    #[cfg_attr(test, schemars(with = "crate::schema::Format"))]
     pub format: &'static str,
     /// The model as the provider knows it.
     pub model: String,
@@ -61,8 +65,10 @@ pub struct TargetReport {
 
 /// One row of the payload.
 #[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Segment {
     /// `tools`, `system`, `anchor`, `history`, `live`, `tail` or `framing`.
+    #[cfg_attr(test, schemars(with = "crate::schema::SegmentBand"))]
     pub band: &'static str,
     /// Whose it is: a contribution's source, `task`, `rounds`, `tools`, `framing`.
     pub source: String,
@@ -86,6 +92,7 @@ pub struct Segment {
 
 /// What became of a segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Verdict {
@@ -129,6 +136,7 @@ impl Verdict {
 
 /// Sums over the payload.
 #[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Totals {
     /// The payload's tokens, as budgeted: the sum over all segments.
     pub tokens: u64,
@@ -148,6 +156,7 @@ pub struct Totals {
 
 /// Items of the path that are not in the payload.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Omitted {
     /// Index on the path of the first.
     pub first: usize,
@@ -161,6 +170,7 @@ pub struct Omitted {
 
 /// An item that is shown otherwise than it is.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Rewritten {
     /// Its index on the path.
     pub index: usize,
@@ -176,6 +186,7 @@ pub struct Rewritten {
 
 /// How an item is shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Rewriting {
@@ -201,6 +212,7 @@ impl Rewriting {
 
 /// Why items are not in the payload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum OmitReason {
@@ -238,6 +250,7 @@ impl OmitReason {
 
 /// One change that made the history acceptable.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Repair {
     /// Index on the path, where there is one.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -250,6 +263,7 @@ pub struct Repair {
 
 /// The payload itself.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct PayloadReport {
     /// Its length in bytes.
     pub bytes: usize,

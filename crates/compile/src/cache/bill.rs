@@ -8,6 +8,7 @@ use serde::Serialize;
 
 /// The input tokens of one call or of many, by what is paid for them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct CacheUse {
     /// Read from the cache.
     pub read: u64,

@@ -15,8 +15,10 @@ use crate::cache::worth::Worth;
 /// A prediction holds if the call before was sent, and this one is before what it left is forgotten.
 /// Tokens are best guesses, where the budget goes by high bounds.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct CacheReport {
     /// Who decides what is cached.
+    #[cfg_attr(test, schemars(with = "crate::schema::CacheKind"))]
     pub kind: CacheKind,
     /// The marks in force, in payload order.
     pub marks: Vec<MarkReport>,
@@ -39,12 +41,14 @@ pub struct CacheReport {
 
 /// One mark.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct MarkReport {
     /// What it ends: `tools`, `system`, `messages[12]`, counted in pieces of the payload.
     pub ends: String,
     /// Why it stands there.
     pub why: MarkReason,
     /// For how long.
+    #[cfg_attr(test, schemars(with = "crate::schema::Ttl"))]
     pub ttl: Ttl,
 }
 

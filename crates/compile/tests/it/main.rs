@@ -22,6 +22,7 @@ mod readings;
 mod real_sessions;
 mod report;
 mod retention;
+mod schema;
 mod stability;
 mod table;
 mod usage;
