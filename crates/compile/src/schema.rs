@@ -3,8 +3,6 @@
 //! Types of other crates that a report holds are mirrored here, word by word; that real reports agree with
 //! the published schema is checked in `tests/it/schema.rs`.
 
-#![expect(clippy::unwrap_used, reason = "tests")]
-
 use schemars::JsonSchema;
 use schemars::generate::SchemaSettings;
 use serde::Serialize;
