@@ -36,6 +36,7 @@ pub(crate) fn notes(report: &Report) -> Vec<Note> {
         ),
     ];
     notes.extend(cache(&report.cache).map(|text| ("cache", text)));
+    notes.extend(rewriting(&report.cache).map(|text| ("clearing", text)));
     notes.extend(previewed(report));
     notes.extend(omitted(report).map(|text| ("omitted", text)));
     notes.extend(dropped(report).map(|text| ("dropped", text)));
@@ -137,6 +138,19 @@ fn cache(cache: &CacheReport) -> Option<String> {
         words.push("first request".to_owned());
     }
     Some(words.join(" · "))
+}
+
+/// Whether it paid to clear what did not have to be.
+fn rewriting(cache: &CacheReport) -> Option<String> {
+    let worth = cache.rewriting?;
+    let [saving, cost] =
+        [worth.saving, worth.cost].map(|pico| u64::try_from(pico).unwrap_or(u64::MAX));
+    let (saving, cost) = (dollars(saving), dollars(cost));
+    Some(if worth.rewrite {
+        format!("saves {saving} over the calls to come, costs {cost} now: done")
+    } else {
+        format!("would save {saving} over the calls to come and cost {cost} now: not done")
+    })
 }
 
 /// The links of what is shown in part.

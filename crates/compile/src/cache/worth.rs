@@ -52,6 +52,7 @@ pub enum CacheState {
 
 /// Whether a rewriting pays, and both figures, in pico-dollars.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Worth {
     /// Whether it saves more than it costs.
     pub rewrite: bool,
