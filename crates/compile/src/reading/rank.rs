@@ -1,7 +1,8 @@
 //! Which of many texts says something, best first.
 //!
 //! What was dropped is looked for by what is remembered of it, mostly an identifier. So the query as a whole counts
-//! first: as a word of its own, in this spelling; then its words. Among equals the newer is better.
+//! first: in this spelling, by itself, then as a word of something longer (`10` in `10:30`), then inside a word; then its
+//! words. Among equals the newer is better.
 
 use std::ops::Range;
 
@@ -33,6 +34,7 @@ enum Phrase {
     OtherCase,
     PartOfWord,
     Whole,
+    Apart,
 }
 
 impl Needle {
@@ -65,7 +67,7 @@ impl Needle {
             if best.as_ref().is_none_or(|(best, _)| phrase > *best) {
                 best = Some((phrase, found.range()));
             }
-            if phrase == Phrase::Whole {
+            if phrase == Phrase::Apart {
                 break;
             }
         }
@@ -85,16 +87,19 @@ impl Needle {
             return Phrase::OtherCase;
         }
         let in_word = |c: char| c == '_' || c.is_alphanumeric();
-        let before = text
-            .get(..at.start)
-            .is_some_and(|text| text.ends_with(in_word));
-        let after = text
-            .get(at.end..)
-            .is_some_and(|text| text.starts_with(in_word));
-        if before || after {
-            Phrase::PartOfWord
-        } else {
+        let before = text.get(..at.start).unwrap_or_default();
+        let after = text.get(at.end..).unwrap_or_default();
+        if before.ends_with(in_word) || after.starts_with(in_word) {
+            return Phrase::PartOfWord;
+        }
+        let joins = |c: &char| "-.,:/@".contains(*c);
+        let joined = |outwards: &mut dyn Iterator<Item = char>| {
+            outwards.next().as_ref().is_some_and(joins) && outwards.next().is_some_and(in_word)
+        };
+        if joined(&mut before.chars().rev()) || joined(&mut after.chars()) {
             Phrase::Whole
+        } else {
+            Phrase::Apart
         }
     }
 }
@@ -184,6 +189,16 @@ mod tests {
                 "xW123456",
                 "order w123456",
             ]
+        );
+    }
+
+    #[test]
+    fn a_number_by_itself_comes_before_one_that_is_part_of_another() {
+        let texts = ["at 10:30", "2024-05-10", "$10.50", "10 bags.", "310"];
+        assert_eq!(ranked("10", &texts)[0], "10 bags.");
+        assert_eq!(
+            ranked("main.rs", &["src/main.rs", "main.rs, and more", "main.rs."])[0],
+            "main.rs, and more"
         );
     }
 

@@ -1,14 +1,19 @@
-//! How much of what a session held is still in reach when its older half is dropped, the first message
-//! apart: in view, or in the manifest that stands for it. The measure looks for facts in its own way, not in the manifest's.
+//! How much of what a session held is still in reach: when its older half is dropped, the first message
+//! apart, and when it is compiled call by call for a small window. In view, in the manifest that stands for what
+//! was dropped, or found by the built-in tool. The measure looks for facts in its own way, not in the manifest's.
 
 use std::collections::BTreeSet;
 
-use contexture_compile::PathItem;
 use contexture_compile::compaction::{Allowance, Covered, Manifest};
+use contexture_compile::reading::{Needle, Ranking};
+use contexture_compile::{
+    CompileInput, Compiled, PathItem, Plan, PreviewPolicy, Rewriting, Rewritten, Scratch, compile,
+};
 use contexture_ir::{Item, Role};
 use contexture_tokens::{Encoding, counter_for};
+use contexture_wire::{Format, lift};
 
-use crate::material::{Session, sessions};
+use crate::material::{Session, calls, request, sessions};
 
 /// The kinds of facts that are measured.
 const KINDS: [&str; 4] = ["identifiers", "numbers", "paths", "error lines"];
@@ -66,6 +71,233 @@ fn nine_tenths_of_the_facts_stay_in_reach() {
     );
     assert!(share(&manifest) >= 90.0);
     assert!(manifest_tokens * 100 <= dropped_tokens * 15);
+}
+
+/// What became of the facts that one session dropped, by kind.
+#[derive(Default)]
+struct Kept {
+    dropped: [usize; 4],
+    in_view: [usize; 4],
+    told: [usize; 4],
+    /// Neither, and asked for: found among the first three.
+    found: [usize; 4],
+    /// Neither, and not found.
+    lost: Vec<String>,
+    plain_view: [usize; 4],
+}
+
+/// Small windows: what is trimmed, cleared or previewed is in view, in the manifest of the rounds that were trimmed, or
+/// found by asking for it.
+#[test]
+fn what_is_dropped_is_told_or_found() {
+    let soak = std::env::var_os("CONTEXTURE_SOAK").is_some();
+    let all = sessions();
+    let (short, long) = all.split_at(200);
+    let step = if soak { 1 } else { 10 };
+    let mut kept = Kept::default();
+    let (mut squeezed, mut limits) = (0, Vec::new());
+    for limit in [4_000, 6_000, 12_000] {
+        let mut count = 0;
+        for session in short.iter().step_by(step).chain(long) {
+            count += usize::from(squeeze(session, limit, &mut kept));
+        }
+        limits.push(format!("{count} in {limit}"));
+        squeezed += count;
+    }
+    println!(
+        "of the facts that were dropped, {squeezed} sessions ({}):",
+        limits.join(", ")
+    );
+    println!(
+        "  {:<12} {:>7} {:>13} {:>8} {:>14} {:>12}",
+        "", "facts", "plain window", "in view", "with manifest", "and by tool"
+    );
+    let share = |part: usize, of: usize| 100.0 * part as f64 / of.max(1) as f64;
+    let row = |name: &str, at: std::ops::Range<usize>| {
+        let sum = |of: &[usize; 4]| of[at.clone()].iter().sum::<usize>();
+        let (dropped, view) = (sum(&kept.dropped), sum(&kept.in_view));
+        let told = view + sum(&kept.told);
+        let found = told + sum(&kept.found);
+        println!(
+            "  {name:<12} {dropped:>7} {:>12.1}% {:>7.1}% {:>13.1}% {:>11.1}%",
+            share(sum(&kept.plain_view), dropped),
+            share(view, dropped),
+            share(told, dropped),
+            share(found, dropped)
+        );
+        (told, dropped)
+    };
+    for (at, kind) in KINDS.iter().enumerate() {
+        row(kind, at..at + 1);
+    }
+    let (told, dropped) = row("all", 0..4);
+    assert!(
+        kept.lost.is_empty(),
+        "{} not found: {:?}",
+        kept.lost.len(),
+        &kept.lost[..kept.lost.len().min(10)]
+    );
+    // The subset is mostly of sessions whose long outputs are previewed, which no manifest tells again.
+    let least = if soak { 90 } else { 75 };
+    assert!(told * 100 >= dropped * least, "{told} of {dropped}");
+}
+
+/// The last view of a session in a window; nothing if all of it fits.
+fn squeeze(session: &Session, limit: u64, kept: &mut Kept) -> bool {
+    let Some((length, compiled)) = last_view(session, limit) else {
+        return false;
+    };
+    let path = &session.path[..length];
+    let report = &compiled.report;
+    let omitted: BTreeSet<usize> = report
+        .omitted
+        .iter()
+        .flat_map(|one| one.first..=one.last)
+        .collect();
+    let changed: BTreeSet<usize> = report.rewritten.iter().map(|one| one.index).collect();
+    let dropped: Vec<&PathItem> = omitted.union(&changed).map(|at| &path[*at]).collect();
+    if dropped.is_empty() {
+        return false;
+    }
+    let texts: Vec<String> = dropped.iter().map(|one| one.item.text()).collect();
+    let wanted = facts(&texts.join("\n"));
+    let view = shown(&compiled);
+    let whole = |one: &&Rewritten| one.how != Rewriting::Previewed;
+    let cleared = report.rewritten.iter().filter(whole).map(|one| one.index);
+    let manifest = manifest_beside(path, &omitted.iter().copied().chain(cleared).collect());
+    let history = report.segments.iter().filter(|one| one.band == "history");
+    let instructed = report.totals.tokens - history.map(|one| one.tokens).sum::<u64>();
+    let plain = plain_window(path, limit - instructed);
+    let (shown, told, plain) = (Held::of(&view), Held::of(&manifest), Held::of(&plain));
+    for (kind, wanted) in wanted.iter().enumerate() {
+        for fact in wanted {
+            kept.dropped[kind] += 1;
+            kept.plain_view[kind] += usize::from(plain.has(kind, fact));
+            if shown.has(kind, fact) {
+                kept.in_view[kind] += 1;
+            } else if told.has(kind, fact) {
+                kept.told[kind] += 1;
+            } else if finds(path, kind, fact) {
+                kept.found[kind] += 1;
+            } else {
+                kept.lost
+                    .push(format!("{} {}: {fact}", session.name, KINDS[kind]));
+            }
+        }
+    }
+    true
+}
+
+/// A session call by call with previews and clearing; the last of its calls that was no refusal.
+fn last_view(session: &Session, limit: u64) -> Option<(usize, Compiled)> {
+    let mut request = request(Format::OpenAiChat, limit);
+    request.history.preview = Some(PreviewPolicy::default());
+    let (mut plan, mut scratch) = (Plan::default(), Scratch::new());
+    let mut last = None;
+    for length in calls(&session.path) {
+        let input = CompileInput {
+            path: &session.path[..length],
+            covers: &[],
+            contributions: &session.system,
+            plan: &plan,
+            request: &request,
+            counter: counter_for(Encoding::O200kBase),
+        };
+        if let Ok(compiled) = compile(&input, &mut scratch) {
+            plan = compiled.plan.clone();
+            last = Some((length, compiled));
+        }
+    }
+    last
+}
+
+/// What the model reads of the conversation, its instructions apart.
+fn shown(compiled: &Compiled) -> String {
+    let lifted = lift(Format::OpenAiChat, &compiled.payload.to_json()).unwrap();
+    let texts: Vec<String> = lifted.transcript.items.iter().map(Item::text).collect();
+    texts.join("\n")
+}
+
+/// The manifest of what was left out, beside what was not.
+fn manifest_beside(path: &[PathItem], omitted: &BTreeSet<usize>) -> String {
+    let counter = counter_for(Encoding::O200kBase);
+    let all = path.iter().enumerate().map(|(index, one)| Covered {
+        index,
+        item: &one.item,
+        hash: Some(one.hash),
+    });
+    let (gone, there): (Vec<Covered<'_>>, Vec<Covered<'_>>) =
+        all.partition(|one| omitted.contains(&one.index));
+    if gone.is_empty() {
+        return String::new();
+    }
+    let tokens: u64 = gone
+        .iter()
+        .map(|one| counter.count(&one.item.text()).count)
+        .sum();
+    let most = (tokens * 15 / 100).max(256);
+    Manifest::of(&gone)
+        .beside(&there)
+        .render(Allowance::Tokens(most, counter))
+        .text
+}
+
+/// The newest messages that fit, whatever they are.
+fn plain_window(path: &[PathItem], limit: u64) -> String {
+    let counter = counter_for(Encoding::O200kBase);
+    let mut left = limit;
+    let fits = |text: &String| {
+        let tokens = counter.count(text).count + 4;
+        left.checked_sub(tokens)
+            .inspect(|rest| left = *rest)
+            .is_some()
+    };
+    let newest: Vec<String> = path
+        .iter()
+        .rev()
+        .map(|one| one.item.text())
+        .take_while(fits)
+        .collect();
+    newest.join("\n")
+}
+
+/// Whether the built-in tool, asked for a fact, gives among its first three an item that holds it.
+fn finds(path: &[PathItem], kind: usize, fact: &String) -> bool {
+    let needle = Needle::new(fact);
+    let mut ranking = Ranking::new(3);
+    for one in path {
+        let text = one.item.text();
+        if let Some((relevance, _)) = needle.judge(&text) {
+            ranking.offer(relevance, || text);
+        }
+    }
+    let best = ranking.into_best();
+    best.iter().any(|text| Held::of(text).has(kind, fact))
+}
+
+/// What a text holds.
+struct Held {
+    facts: [BTreeSet<String>; 4],
+    /// With white space made one.
+    text: String,
+}
+
+impl Held {
+    fn of(text: &str) -> Self {
+        let words: Vec<&str> = text.split_whitespace().collect();
+        Self {
+            facts: facts(text),
+            text: words.join(" "),
+        }
+    }
+
+    fn has(&self, kind: usize, fact: &String) -> bool {
+        match kind {
+            // A line may stand in another.
+            3 => self.text.contains(fact.as_str()),
+            _ => self.facts[kind].contains(fact),
+        }
+    }
 }
 
 /// The first message, which every window keeps, the older half behind it, and the newer half.
