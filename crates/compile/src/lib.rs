@@ -16,6 +16,7 @@
 
 mod account;
 mod answers;
+mod aside;
 mod assemble;
 mod block;
 mod cache;
@@ -30,6 +31,7 @@ mod entry;
 mod figures;
 mod frame;
 mod front;
+mod guardrails;
 mod hex;
 mod history;
 mod html;
@@ -51,10 +53,12 @@ mod request;
 #[cfg(test)]
 mod schema;
 mod scratch;
+mod state;
 mod table;
 mod treatment;
 mod weigh;
 
+pub use aside::Aside;
 pub use cache::bill::{CacheUse, Rates};
 pub use cache::content::{CacheObject, cache_object};
 pub use cache::diff::{CacheDiff, DiffError, DiffTarget, Difference, RebilledMoney, cache_diff};
@@ -70,6 +74,7 @@ pub use compiler::{CompileError, Compiler, Target};
 pub use contexture_tokens::TokenCounter;
 pub use contribution::{Band, Budget, Content, Contribution, Stability};
 pub use count::{Framing, Tokens};
+pub use guardrails::{GuardrailError, Guardrails};
 pub use html::render_html;
 pub use items::{ItemVerdict, explain_items};
 pub use payload::Payload;
@@ -87,4 +92,5 @@ pub use report::{
 };
 pub use request::{CompileInput, CompileRequest, Cover, PathItem};
 pub use scratch::Scratch;
+pub use state::{Placement, StateError};
 pub use table::{Width, render_table};

@@ -7,6 +7,7 @@
     reason = "tests"
 )]
 
+mod aside;
 mod budgets;
 mod cache;
 mod cache_recorded;

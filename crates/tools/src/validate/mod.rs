@@ -61,6 +61,12 @@ pub enum SchemaError {
         /// What is wrong with it.
         reason: String,
     },
+    /// A value is not of the schema.
+    #[error("not of its schema: {}", told(findings))]
+    Mismatch {
+        /// What is wrong with it: the path, what is expected there, and what was found.
+        findings: Vec<Finding>,
+    },
     /// Checking would take more steps than are allowed.
     #[error(
         "checking these arguments against the schema takes more than {} steps",
@@ -125,6 +131,35 @@ impl Checker {
         let errors = validator.iter_errors(&arguments).take(FINDINGS);
         Ok(errors.map(|error| finding(schema, &error)).collect())
     }
+
+    /// Refuses a value that is not of the schema, naming each path with what is expected and what was found:
+    /// for state that hosts show to models, which no model can mend.
+    ///
+    /// ```
+    /// use contexture_ir::Raw;
+    /// use contexture_tools::Checker;
+    ///
+    /// let schema = Raw::parse(r#"{"type":"object","properties":{"open":{"type":"integer"}}}"#)?;
+    /// let error = Checker::new(&schema)?.require(&Raw::parse(r#"{"open":"two"}"#)?).unwrap_err();
+    /// assert_eq!(error.to_string(), r#"not of its schema: /open: expected integer, found "two""#);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn require(&self, value: &Raw) -> Result<(), SchemaError> {
+        let findings = self.check(value)?;
+        if findings.is_empty() {
+            Ok(())
+        } else {
+            Err(SchemaError::Mismatch { findings })
+        }
+    }
+}
+
+fn told(findings: &[Finding]) -> String {
+    let all = findings.iter().map(|finding| match finding.path.as_str() {
+        "" => format!("expected {}, found {}", finding.expected, finding.found),
+        _ => finding.to_string(),
+    });
+    all.collect::<Vec<_>>().join("; ")
 }
 
 fn finding(schema: &Value, error: &ValidationError<'_>) -> Finding {
