@@ -53,6 +53,7 @@ fn compiles(c: &mut Criterion) {
                 let input = CompileInput {
                     path,
                     covers: &[],
+                    passes: &[],
                     contributions: &[],
                     plan,
                     request: &request,

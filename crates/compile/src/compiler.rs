@@ -341,6 +341,7 @@ impl<'a> Compiler<'a> {
             let input = CompileInput {
                 path: &inlined.path,
                 covers: &inlined.covers,
+                passes: &[],
                 contributions: &self.contributions,
                 plan: &Plan::default(),
                 request: &request,

@@ -14,6 +14,7 @@ use crate::count::Tokens;
 use crate::entry::{Entry, Shown};
 use crate::history::History;
 use crate::memo::Memo;
+use crate::passes::host::Pass;
 use crate::passes::lower::Press;
 use crate::passes::repair::repair;
 use crate::passes::select::select;
@@ -62,10 +63,11 @@ impl Front {
     pub(crate) fn build(
         path: &[PathItem],
         treatment: &Treatment,
+        passes: &[&dyn Pass],
         press: &Press<'_>,
         memo: &mut Memo,
     ) -> Self {
-        let (entries, hidden) = treatment.apply(path, 0, press, memo);
+        let (entries, hidden) = treatment.apply(path, 0, passes, press, memo);
         let repaired = repair(entries, &rules(press));
         let mut front = Self {
             history: History::default(),
@@ -113,7 +115,7 @@ impl Front {
         }
         let (entries, hidden) = self
             .treatment
-            .apply(path.get(resume..)?, resume, press, memo);
+            .apply(path.get(resume..)?, resume, &[], press, memo);
         let rules = RepairRules {
             user_first: false,
             ..rules(press)

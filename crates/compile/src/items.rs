@@ -101,6 +101,7 @@ const fn reason(why: OmitReason) -> &'static str {
         OmitReason::Covered => "a compaction stands for it",
         OmitReason::Uncovered => "a compaction that is not in effect",
         OmitReason::Cleared => "an old thought",
+        OmitReason::Host => "a pass of the host's left it out",
     }
 }
 

@@ -77,6 +77,7 @@ pub use count::{Framing, Tokens};
 pub use guardrails::{GuardrailError, Guardrails};
 pub use html::render_html;
 pub use items::{ItemVerdict, explain_items};
+pub use passes::host::{Pass, PassPoint, ViewItem};
 pub use payload::Payload;
 pub use pipeline::{Compiled, compile};
 pub use plan::{Advice, ClearFrontier, EpochReason, EpochReport, Plan, Prefix, Sent, TrimFrontier};

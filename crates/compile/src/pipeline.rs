@@ -1,6 +1,6 @@
 //! The passes in their order.
 //!
-//! `select` (what models may read) · `cover` (compactions in the place of what they stand for) ·
+//! `select` (what models may read) · `host` (passes of the host's, here and before repair) · `cover` (compactions in the place of what they stand for) ·
 //! `clear` (old content as placeholders) · `repair` (what providers accept) · `lower` (blocks in the
 //! target's format, weighed) · `budget` (who gets how much) · `place` (bands in order) · `verify` (the
 //! post-condition).
@@ -67,10 +67,14 @@ pub fn compile(input: &CompileInput<'_>, scratch: &mut Scratch) -> Result<Compil
     let mut treatment = Treatment::latched(input, &target);
     let mut step = Step::First;
     loop {
-        let kept = scratch.take_front(|front| front.fits(&press, &treatment, input.path));
+        // What a pass of the host's makes of a longer path cannot be told from a shorter one's.
+        let own = input.passes.is_empty();
+        let kept = scratch.take_front(|front| own && front.fits(&press, &treatment, input.path));
         let kept = kept.and_then(|front| front.extended(input.path, &press, &mut scratch.memo));
-        let front =
-            kept.unwrap_or_else(|| Front::build(input.path, &treatment, &press, &mut scratch.memo));
+        let front = kept.unwrap_or_else(|| {
+            let memo = &mut scratch.memo;
+            Front::build(input.path, &treatment, input.passes, &press, memo)
+        });
         let call = Call {
             input,
             limit,
@@ -81,7 +85,9 @@ pub fn compile(input: &CompileInput<'_>, scratch: &mut Scratch) -> Result<Compil
             press: &press,
         };
         let outcome = back(&call, &mut scratch.memo);
-        scratch.keep_front(front);
+        if own {
+            scratch.keep_front(front);
+        }
         match outcome? {
             Outcome::Compiled(compiled) => return Ok(*compiled),
             Outcome::Clear(clearing) => {

@@ -230,6 +230,8 @@ pub enum OmitReason {
     Uncovered,
     /// Old thoughts.
     Cleared,
+    /// A pass of the host's left it out.
+    Host,
 }
 
 impl OmitReason {
@@ -244,6 +246,7 @@ impl OmitReason {
             Self::Covered => "covered",
             Self::Uncovered => "uncovered",
             Self::Cleared => "cleared",
+            Self::Host => "host",
         }
     }
 }

@@ -8,6 +8,7 @@ use contexture_tokens::TokenCounter;
 use contexture_wire::Dialect;
 
 use crate::contribution::Contribution;
+use crate::passes::host::Pass;
 use crate::plan::Plan;
 use crate::policy::{CachePolicy, HistoryPolicy};
 
@@ -68,6 +69,8 @@ pub struct CompileInput<'a> {
     /// not fit the path is ignored. A compaction that says what it covers and is not named here is not
     /// shown.
     pub covers: &'a [Cover],
+    /// Passes of the host's over the history, in this order.
+    pub passes: &'a [&'a dyn Pass],
     /// What else to say, in any order.
     pub contributions: &'a [Contribution],
     /// The plan of the previous compile on this path; `Plan::default()` for the first.

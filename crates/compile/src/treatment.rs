@@ -9,6 +9,7 @@ use crate::entry::Entry;
 use crate::memo::Memo;
 use crate::passes::clear::clear;
 use crate::passes::cover::{Covering, cover};
+use crate::passes::host::{Pass, PassPoint, host};
 use crate::passes::lower::Press;
 use crate::passes::preview::preview;
 use crate::passes::select::select;
@@ -60,10 +61,13 @@ impl Treatment {
         &self,
         path: &[PathItem],
         first: usize,
+        passes: &[&dyn Pass],
         press: &Press<'_>,
         memo: &mut Memo,
     ) -> Treated {
         let (entries, mut hidden) = select(path, first);
+        let (entries, left_out) = host(entries, passes, PassPoint::BeforeView);
+        hidden.extend(left_out);
         let (mut entries, covered) = cover(entries, &self.covering);
         hidden.extend(covered);
         if let Some(policy) = &self.clear
@@ -79,6 +83,8 @@ impl Treatment {
             let counter = press.scale().counter;
             preview(&mut entries, &Previewer { policy, counter });
         }
+        let (entries, left_out) = host(entries, passes, PassPoint::AfterView);
+        hidden.extend(left_out);
         (entries, hidden)
     }
 

@@ -117,6 +117,7 @@ impl Conversation {
         let input = CompileInput {
             path: &items,
             covers: &covers,
+            passes: &[],
             contributions: &contributions,
             plan: &plan,
             request: &request,

@@ -4,6 +4,7 @@
 pub(crate) mod budget;
 pub(crate) mod clear;
 pub(crate) mod cover;
+pub(crate) mod host;
 pub(crate) mod lower;
 pub(crate) mod place;
 pub(crate) mod preview;

@@ -98,6 +98,7 @@ pub(crate) fn with(
     let input = CompileInput {
         path,
         covers: &[],
+        passes: &[],
         contributions,
         plan,
         request,

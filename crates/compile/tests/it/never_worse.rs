@@ -209,6 +209,7 @@ fn run(session: &Session, mut request: CompileRequest) -> Vec<Sent> {
         let input = CompileInput {
             path: &session.path[..length],
             covers: &[],
+            passes: &[],
             contributions: &session.system,
             plan: &plan,
             request: &request.clone(),

@@ -54,6 +54,7 @@ fn check(
     let input = CompileInput {
         path: &session.path,
         covers: &[],
+        passes: &[],
         contributions: &session.system,
         plan: &Plan::default(),
         request,

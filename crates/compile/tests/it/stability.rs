@@ -140,6 +140,7 @@ fn with(
     let input = CompileInput {
         path: &session.path[..length],
         covers: &[],
+        passes: &[],
         contributions,
         plan,
         request,

@@ -118,6 +118,7 @@ fn measure(format: Format, exchange: &Exchange) -> Option<(Totals, u64)> {
     let input = CompileInput {
         path: &PathItem::all(transcript.items.iter().cloned()),
         covers: &[],
+        passes: &[],
         contributions: &instructions(&transcript),
         plan: &Plan::default(),
         request: &request,

@@ -29,6 +29,7 @@ fn run(path: &[PathItem], covers: &[Cover], request: &CompileRequest, plan: &Pla
     let input = CompileInput {
         path,
         covers,
+        passes: &[],
         contributions: &[],
         plan,
         request,
