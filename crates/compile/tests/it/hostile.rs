@@ -1,5 +1,7 @@
 //! Histories made to break a compile: it gives a payload that holds what it promises, or refuses.
 
+use std::collections::BTreeSet;
+
 use contexture_compile::{
     Band, Budget, Clear, ClearPolicy, CompileInput, CompileRequest, Content, Contribution, Cover,
     HistoryPolicy, Pass, PassPoint, PathItem, Plan, PreviewPolicy, Refusal, Scratch, Stability,
@@ -9,6 +11,7 @@ use contexture_ir::{Audience, Item};
 use contexture_testdata::Validator;
 use contexture_wire::Format;
 use proptest::prelude::*;
+use proptest::test_runner::{RngAlgorithm, TestRng, TestRunner};
 use serde_json::Value;
 
 use crate::law::check_report;
@@ -239,8 +242,14 @@ impl Pass for Meddling {
     }
 }
 
-/// Whether a payload holds what was promised; a refusal must be one of those that name the input.
-fn check(case: &Case, format: Format, validator: &Validator) -> Result<(), TestCaseError> {
+/// Whether a payload holds what was promised; a refusal must be one of those that name the input. The JSON that was
+/// `seen` before is not read again.
+fn check(
+    case: &Case,
+    format: Format,
+    validator: &Validator,
+    seen: &mut BTreeSet<String>,
+) -> Result<(), TestCaseError> {
     let Case {
         path,
         covers,
@@ -270,15 +279,10 @@ fn check(case: &Case, format: Format, validator: &Validator) -> Result<(), TestC
     match compile(&request, &Plan::default()) {
         Ok(compiled) => {
             let json = compiled.payload.to_json();
-            let payload: Value = serde_json::from_str(&json)
-                .map_err(|error| TestCaseError::fail(format!("{format}: {error}: {json}")))?;
-            let findings = validator.findings(&payload);
-            prop_assert!(findings.is_empty(), "{format}: {findings:#?}\n{json}");
-            let pairs = closed(format, &payload);
-            prop_assert!(pairs.is_ok(), "{format}: {pairs:?}\n{json}");
             check_report(&compiled, path, format.as_str());
-            let ends = ends(format, &payload);
-            prop_assert!(ends.is_ok(), "{format}: {ends:?}\n{json}");
+            if seen.insert(json.clone()) {
+                check_json(&json, format, validator)?;
+            }
             // Again on the plan it gave: the same request, continued.
             let again = compile(&request, &compiled.plan);
             let again = again.map_err(|refusal| TestCaseError::fail(refusal.to_string()))?;
@@ -316,6 +320,18 @@ fn check(case: &Case, format: Format, validator: &Validator) -> Result<(), TestC
         }
         Err(other) => prop_assert!(false, "{format}: {other}"),
     }
+    Ok(())
+}
+
+fn check_json(json: &str, format: Format, validator: &Validator) -> Result<(), TestCaseError> {
+    let payload: Value = serde_json::from_str(json)
+        .map_err(|error| TestCaseError::fail(format!("{format}: {error}: {json}")))?;
+    let findings = validator.findings(&payload);
+    prop_assert!(findings.is_empty(), "{format}: {findings:#?}\n{json}");
+    let pairs = closed(format, &payload);
+    prop_assert!(pairs.is_ok(), "{format}: {pairs:?}\n{json}");
+    let ends = ends(format, &payload);
+    prop_assert!(ends.is_ok(), "{format}: {ends:?}\n{json}");
     Ok(())
 }
 
@@ -433,21 +449,46 @@ fn validators() -> Vec<(Format, Validator)> {
     .collect()
 }
 
-#[test]
-fn hostile_histories_give_sound_payloads_or_refusals() {
-    let validators = validators();
-    let cases = if std::env::var_os("CONTEXTURE_SOAK").is_some() {
-        20_000
-    } else {
-        300
+/// The windows that every history is compiled for, beside one of its own that mostly is too small.
+const WINDOWS: [u64; 4] = [1_000, 8_000, 64_000, 1_000_000];
+
+/// Histories in parts of their own, which can run side by side: few of them, or at full dose 10⁵ in all.
+macro_rules! parts {
+    ($($name:ident: $seed:literal,)*) => {
+        const PARTS: u32 = [$($seed),*].len() as u32;
+        $(#[test]
+        fn $name() {
+            hostile($seed);
+        })*
     };
+}
+
+parts! {
+    hostile_histories_give_sound_payloads_or_refusals_1: 1,
+    hostile_histories_give_sound_payloads_or_refusals_2: 2,
+    hostile_histories_give_sound_payloads_or_refusals_3: 3,
+    hostile_histories_give_sound_payloads_or_refusals_4: 4,
+    hostile_histories_give_sound_payloads_or_refusals_5: 5,
+    hostile_histories_give_sound_payloads_or_refusals_6: 6,
+    hostile_histories_give_sound_payloads_or_refusals_7: 7,
+    hostile_histories_give_sound_payloads_or_refusals_8: 8,
+}
+
+fn hostile(seed: u8) {
+    let soak = std::env::var_os("CONTEXTURE_SOAK").is_some();
+    let cases = if soak { 100_000 } else { 160 } / PARTS;
+    let validators = validators();
+    let history = prop_oneof![
+        60 => proptest::collection::vec(entry(), 0..24),
+        1 => proptest::collection::vec(entry(), 100..250),
+    ];
     let strategy = (
-        proptest::collection::vec(entry(), 0..24),
+        history,
         covers(),
         proptest::collection::vec(contribution(), 0..4),
         policy(),
         meddling(),
-        prop_oneof![20..400u64, 400..4_000u64, Just(1_000_000u64)],
+        prop_oneof![20..400u64, 400..4_000u64],
     )
         .prop_map(
             |(path, covers, contributions, policy, meddling, limit)| Case {
@@ -459,16 +500,17 @@ fn hostile_histories_give_sound_payloads_or_refusals() {
                 limit,
             },
         );
-    let config = ProptestConfig {
-        cases,
-        failure_persistence: None,
-        ..ProptestConfig::default()
-    };
-    let mut runner = deterministic(config);
-    runner
+    seeded(seed, cases)
         .run(&strategy, |case| {
             for (format, validator) in &validators {
-                check(&case, *format, validator)?;
+                let mut seen = BTreeSet::new();
+                for limit in WINDOWS.into_iter().chain([case.limit]) {
+                    let case = Case {
+                        limit,
+                        ..case.clone()
+                    };
+                    check(&case, *format, validator, &mut seen)?;
+                }
             }
             Ok(())
         })
@@ -479,17 +521,8 @@ fn hostile_histories_give_sound_payloads_or_refusals() {
 #[test]
 fn growing_hostile_histories_compile_as_if_new() {
     let strategy = (proptest::collection::vec(entry(), 0..24), policy());
-    let config = ProptestConfig {
-        cases: if std::env::var_os("CONTEXTURE_SOAK").is_some() {
-            5_000
-        } else {
-            150
-        },
-        failure_persistence: None,
-        ..ProptestConfig::default()
-    };
-    let mut runner = deterministic(config);
-    runner
+    let soak = std::env::var_os("CONTEXTURE_SOAK").is_some();
+    seeded(9, if soak { 5_000 } else { 150 })
         .run(&strategy, |(path, policy)| {
             for format in Format::PROVIDERS {
                 let mut request = request(format, 700);
@@ -515,9 +548,14 @@ fn growing_hostile_histories_compile_as_if_new() {
         .unwrap();
 }
 
-fn deterministic(config: ProptestConfig) -> proptest::test_runner::TestRunner {
-    use proptest::test_runner::{RngAlgorithm, TestRng, TestRunner};
-    TestRunner::new_with_rng(config, TestRng::deterministic_rng(RngAlgorithm::ChaCha))
+fn seeded(seed: u8, cases: u32) -> TestRunner {
+    let config = ProptestConfig {
+        cases,
+        failure_persistence: None,
+        ..ProptestConfig::default()
+    };
+    let rng = TestRng::from_seed(RngAlgorithm::ChaCha, &[seed; 32]);
+    TestRunner::new_with_rng(config, rng)
 }
 
 #[test]
