@@ -20,7 +20,7 @@ pub(crate) struct Arguments {
     /// Fewer samples: seconds instead of minutes, for a first look
     #[arg(long)]
     quick: bool,
-    /// Other projects' stores too; their packages come from npm and PyPI
+    /// Other projects that do the same too; their packages come from npm and PyPI
     #[arg(long)]
     peers: bool,
     /// Passed on to the benchmarks: a filter
@@ -49,9 +49,9 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
             command.env(postgres::VARIABLE, server.address());
         }
         shell::step(&package, &again, || shell::run(command))?;
-    }
-    if arguments.peers {
-        peers::run(Path::new(&metadata.target_directory))?;
+        if arguments.peers {
+            peers::run(Path::new(&metadata.target_directory), &package)?;
+        }
     }
     Ok(())
 }

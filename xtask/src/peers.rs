@@ -1,4 +1,4 @@
-//! `cargo xtask bench … --peers`: other projects' stores, measured in the same run as ours.
+//! `cargo xtask bench … --peers`: other projects' stores and compilers, measured in the same run as ours.
 //!
 //! Their packages come from npm and PyPI into the build directory, the first time. Node before 22.13
 //! has no `node:sqlite` for everybody; a newer one then comes from npm as well. Not here: what is
@@ -13,15 +13,47 @@ use crate::shell;
 
 const SIZES: [&str; 3] = ["100", "1000", "10000"];
 const DEEPAGENTS: &str = "@deepagents/context@0.29.1";
+const CONTEXT_CHEF: [&str; 2] = ["@context-chef/core@4.2.1", "gpt-tokenizer@4.0.0"];
 const LANGGRAPH: [&str; 2] = ["langgraph==1.2.22", "langgraph-checkpoint-sqlite==3.1.2"];
 
-/// Installs what is missing below `target` and prints their figures.
+/// Installs what is missing below `target` and prints the figures of those that do what a package of ours does.
 ///
 /// # Errors
 /// When npm, pip or one of the programs fails.
-pub(crate) fn run(target: &Path) -> Result<()> {
-    let home = target.join("peers");
+pub(crate) fn run(target: &Path, package: &str) -> Result<()> {
+    match package {
+        "contexture" => stores(target),
+        "contexture-compile" => compilers(target),
+        _ => Ok(()),
+    }
+}
+
+fn home(target: &Path, name: &str) -> Result<PathBuf> {
+    let home = target.join(name);
     std::fs::create_dir_all(&home).with_context(|| format!("making {}", home.display()))?;
+    Ok(home)
+}
+
+fn compilers(target: &Path) -> Result<()> {
+    let home = home(target, "peers-compile")?;
+    if !home.join("node_modules/@context-chef/core").is_dir() {
+        npm(&home, &CONTEXT_CHEF.map(str::to_owned))?;
+    }
+    shell::step("peers", "@context-chef/core, nanoseconds", || {
+        let script = install_script(&home, "context_chef.mjs")?;
+        let sessions = "crates/testdata/data/tau-bench/gpt-4o-airline.json.gz";
+        let mut node = Command::new("node");
+        // It makes a folder where it runs.
+        node.current_dir(&home).arg(script);
+        node.arg(shell::root().join(sessions)).arg("10000");
+        let status = node.status()?;
+        ensure!(status.success(), "the program failed: {status}");
+        Ok(())
+    })
+}
+
+fn stores(target: &Path) -> Result<()> {
+    let home = home(target, "peers")?;
     let databases = tempfile::tempdir_in(&home)?;
     let node = node(&home)?;
     shell::step("peers", "@deepagents/context, nanoseconds", || {
@@ -51,16 +83,11 @@ fn install_script(home: &Path, name: &str) -> Result<PathBuf> {
 fn node(home: &Path) -> Result<PathBuf> {
     let modules = home.join("node_modules");
     if !modules.join("@deepagents/context").is_dir() {
-        std::fs::write(home.join("package.json"), "{\"private\":true}")?;
-        let mut npm = Command::new("npm");
-        npm.args(["install", "--ignore-scripts", "--no-audit", "--no-fund"])
-            .arg("--prefix")
-            .arg(home)
-            .arg(DEEPAGENTS);
+        let mut packages = vec![DEEPAGENTS.to_owned()];
         if !has_sqlite("node") {
-            npm.arg(format!("node-{}-{}@24", platform()?, architecture()?));
+            packages.push(format!("node-{}-{}@24", platform()?, architecture()?));
         }
-        shell::run(npm)?;
+        npm(home, &packages)?;
     }
     let own = modules.join(format!("node-{}-{}/bin/node", platform()?, architecture()?));
     Ok(if own.is_file() {
@@ -68,6 +95,16 @@ fn node(home: &Path) -> Result<PathBuf> {
     } else {
         PathBuf::from("node")
     })
+}
+
+fn npm(home: &Path, packages: &[String]) -> Result<()> {
+    std::fs::write(home.join("package.json"), "{\"private\":true}")?;
+    let mut npm = Command::new("npm");
+    npm.args(["install", "--ignore-scripts", "--no-audit", "--no-fund"])
+        .arg("--prefix")
+        .arg(home)
+        .args(packages);
+    shell::run(npm)
 }
 
 fn has_sqlite(node: &str) -> bool {

@@ -1,0 +1,81 @@
+//! What a compile asks of the allocator: tau-bench as one conversation, cold, and after one new item.
+//!
+//! Not here: times, which counting would change; they are in `compile`.
+
+#![expect(
+    clippy::unwrap_used,
+    clippy::print_stdout,
+    reason = "a benchmark: its figures go to the terminal"
+)]
+
+use allocation_counter::{AllocationInfo, measure};
+use contexture_catalogue::Catalogue;
+use contexture_compile::{CompileInput, Compiled, PathItem, Plan, Scratch, Target, compile};
+use contexture_ir::{Item, Message, Role};
+use contexture_tokens::{Encoding, counter_for};
+use contexture_wire::{Format, lift};
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+#[derive(Deserialize)]
+struct Session {
+    traj: Box<RawValue>,
+}
+
+/// The 200 sessions end to end.
+fn path() -> Vec<PathItem> {
+    let text = contexture_testdata::tau_bench();
+    let sessions: Vec<Session> = serde_json::from_str(&text).unwrap();
+    let items = sessions.iter().flat_map(|session| {
+        let lifted = lift(Format::OpenAiChat, session.traj.get()).unwrap();
+        lifted.transcript.items
+    });
+    PathItem::all(items)
+}
+
+fn main() {
+    let counter = counter_for(Encoding::O200kBase);
+    counter.count("loads the vocabulary");
+    let catalogue = Catalogue::builtin();
+    for (name, window) in [("whole", 4_000_000), ("128k", 128_000)] {
+        let target = Target::openai_chat("gpt-4o").window(window);
+        let request = target.request(catalogue).unwrap();
+        let run = |path: &[PathItem], plan: &Plan, scratch: &mut Scratch| -> Compiled {
+            let input = CompileInput {
+                path,
+                covers: &[],
+                contributions: &[],
+                plan,
+                request: &request,
+                counter,
+            };
+            compile(&input, scratch).unwrap()
+        };
+        let (mut path, mut plan, mut scratch) = (path(), Plan::default(), Scratch::new());
+        let cold = measure(|| plan = run(&path, &plan, &mut scratch).plan);
+        print(name, "cold", path.len(), &cold);
+        let mut worst = AllocationInfo::default();
+        for turn in 0..20 {
+            let role = if turn % 2 == 0 {
+                Role::User
+            } else {
+                Role::Assistant
+            };
+            let item: Item = Message::text(role, format!("turn {turn}")).into();
+            path.push(PathItem::new(item));
+            let next = measure(|| plan = run(&path, &plan, &mut scratch).plan);
+            if next.bytes_total > worst.bytes_total {
+                worst = next;
+            }
+        }
+        print(name, "one new item, the most of 20", path.len(), &worst);
+    }
+}
+
+fn print(window: &str, what: &str, items: usize, info: &AllocationInfo) {
+    let kilobytes = info.bytes_total.div_ceil(1_000);
+    println!(
+        "{window}/{items} items/{what}: {kilobytes} kB in {} allocations",
+        info.count_total
+    );
+}
