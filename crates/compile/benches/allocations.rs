@@ -44,6 +44,7 @@ fn main() {
             let input = CompileInput {
                 path,
                 covers: &[],
+                passes: &[],
                 contributions: &[],
                 plan,
                 request: &request,

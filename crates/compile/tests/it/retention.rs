@@ -198,6 +198,7 @@ fn last_view(session: &Session, limit: u64) -> Option<(usize, Compiled)> {
         let input = CompileInput {
             path: &session.path[..length],
             covers: &[],
+            passes: &[],
             contributions: &session.system,
             plan: &plan,
             request: &request,
