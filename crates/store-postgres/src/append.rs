@@ -16,6 +16,7 @@ use crate::event;
 use crate::fault::Fault;
 use crate::node_row::{self, Known, Slots};
 use crate::path::{Position, Tip, contains, insert_segment};
+use crate::response;
 use crate::search_index;
 use crate::state::{self, Loaded};
 use crate::stream;
@@ -64,6 +65,9 @@ pub(crate) async fn append(
         Some(merged) => state::store(tx, &mut conv, &root, merged)?,
         None => tip.root_no,
     };
+    if let Some(record) = &request.response {
+        response::insert(tx, &conv, record).await?;
+    }
     let blobs = request.blobs.iter();
     let blobs = blobs.map(|bytes| blob::insert(tx, &conv, bytes)).collect();
     let (row, sibling) = match target {

@@ -68,6 +68,7 @@ mod param;
 mod path;
 mod pool;
 mod redact;
+mod response;
 mod row;
 mod search;
 mod search_index;

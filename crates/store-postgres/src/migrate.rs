@@ -16,7 +16,7 @@ use crate::pool::Server;
 use crate::row::get;
 
 /// The newest format this version knows.
-pub const FORMAT: u32 = 4;
+pub const FORMAT: u32 = 5;
 
 /// A step from one format to the next.
 struct Migration {
@@ -42,6 +42,10 @@ const MIGRATIONS: [Migration; FORMAT as usize] = [
     Migration {
         sql: include_str!("../migrations/0004_upkeep.sql"),
         needs: 4,
+    },
+    Migration {
+        sql: include_str!("../migrations/0005_responses.sql"),
+        needs: 5,
     },
 ];
 

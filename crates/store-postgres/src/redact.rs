@@ -15,6 +15,7 @@ use crate::event;
 use crate::fault::Fault;
 use crate::param::{Bytea, params};
 use crate::path::Position;
+use crate::response;
 use crate::row::{bytes, get};
 use crate::search_index;
 use crate::stream;
@@ -44,8 +45,9 @@ pub(crate) async fn redact(
     );
     let lock = Conv::lock(tx, owner, id);
     let (mut conv, nodes, values, blobs) = try_join4(lock, nodes, values, blobs).await?;
+    let (nodes, changed) = bury(tx, &mut conv, &nodes, request)?;
     let mut done = Redacted {
-        nodes: bury(tx, &mut conv, &nodes, request)?,
+        nodes,
         ..Redacted::default()
     };
     done.values = values.len() as u64;
@@ -61,6 +63,10 @@ pub(crate) async fn redact(
     );
     stream::remove_ended(tx, &conv).await?;
     let count = done.values + done.blobs;
+    match count {
+        0 => response::forget(tx, &conv, &changed).await?,
+        _ => response::forget_all(tx, &conv),
+    }
     if count > 0 {
         let kind = EventKind::BytesRedacted { count };
         event::record(tx, &mut conv, request.at_ms, &kind);
@@ -71,13 +77,15 @@ pub(crate) async fn redact(
     Ok(done)
 }
 
-/// Replaces items, readable or not; gives how many were not replaced before.
+/// Replaces items, readable or not; gives how many were not replaced before, and the places of those
+/// that said something else.
 fn bury(
     tx: &mut Tx<'_>,
     conv: &mut Conv,
     rows: &[Row],
     request: &RedactRequest,
-) -> Result<u64, Fault> {
+) -> Result<(u64, Vec<Position>), Fault> {
+    let mut changed = Vec::new();
     let mut found: BTreeMap<NodeId, (bool, &[u8], Position)> = BTreeMap::new();
     for row in rows {
         let id = NodeId::from_bytes(bytes(row, 0)?);
@@ -96,6 +104,7 @@ fn bury(
             continue;
         }
         let tombstone = redacted_json(&String::from_utf8_lossy(item)).into_bytes();
+        changed.extend((tombstone != *item).then_some(*position));
         tx.later(
             "UPDATE contexture.nodes SET item = $3, content_hash = $4, meaning_hash = NULL, \
              codec = 0, key_id = NULL, redacted_ms = $5 WHERE conversation = $1 AND node_id = $2",
@@ -111,5 +120,5 @@ fn bury(
         let kind = EventKind::NodeRedacted { node: *id };
         event::record(tx, conv, request.at_ms, &kind);
     }
-    Ok(done.len() as u64)
+    Ok((done.len() as u64, changed))
 }

@@ -4,13 +4,13 @@ use std::path::Path;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use contexture_ir::{ConversationId, Owner};
+use contexture_ir::{ConversationId, Owner, ResponseId};
 use contexture_store::{
     AppendRequest, Appended, BlobId, Capabilities, Conversation, ConversationPage,
     ConversationUpdate, Entry, EntryPage, EraseScope, Erased, Error, Event, KeyScope, KeyValues,
     Limits, ListConversations, ListEntries, Maintenance, NewConversation, Node, NodeQuery, Page,
-    PutEntry, ReadRequest, RedactRequest, Redacted, RefChange, RefChanged, Refs, Search, State,
-    StateRequest, Store, StreamSignals, Streams, WakeScope, rules,
+    PutEntry, ReadRequest, RedactRequest, Redacted, RefChange, RefChanged, Refs, ResponseRecord,
+    Search, State, StateRequest, Store, StreamSignals, Streams, WakeScope, rules,
 };
 
 use crate::address::Address;
@@ -27,6 +27,7 @@ use crate::node_row;
 use crate::options::PostgresOptions;
 use crate::pool::{Access, Server};
 use crate::redact;
+use crate::response;
 use crate::search_index;
 use crate::tidy::{self, Tidy};
 
@@ -309,6 +310,19 @@ impl Store for PostgresStore {
         self.server
             .run(Access::Read, |tx| {
                 Box::pin(blob::bytes(tx, owner, id, blob))
+            })
+            .await
+    }
+
+    async fn response(
+        &self,
+        owner: &Owner,
+        id: &ConversationId,
+        response: ResponseId,
+    ) -> Result<ResponseRecord, Error> {
+        self.server
+            .run(Access::Read, |tx| {
+                Box::pin(response::one(tx, owner, id, response))
             })
             .await
     }

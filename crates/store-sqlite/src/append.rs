@@ -16,6 +16,7 @@ use crate::event;
 use crate::fault::Fault;
 use crate::node_row::{self, Slot, small};
 use crate::path::{Position, Tip, insert_segment, on_path};
+use crate::response;
 use crate::search;
 use crate::state;
 use crate::stream;
@@ -203,6 +204,9 @@ fn write(
     root_no: u32,
     counters: &[Counters],
 ) -> Result<Appended, Fault> {
+    if let Some(record) = &request.response {
+        response::insert(conn, conv, record)?;
+    }
     for bytes in &request.blobs {
         blob::put(conn, conv, bytes)?;
     }

@@ -37,6 +37,7 @@ mod path;
 mod plans;
 mod readers;
 mod redact;
+mod response;
 mod search;
 mod state;
 mod store;

@@ -10,6 +10,8 @@ use crate::conv::Conv;
 use crate::event;
 use crate::fault::Fault;
 use crate::node_row;
+use crate::path::Position;
+use crate::response;
 use crate::stream;
 
 /// Replaces nodes by tombstones, removes state values and blobs; `request` is within the limits.
@@ -19,9 +21,11 @@ pub(crate) fn redact(
     request: &RedactRequest,
 ) -> Result<Redacted, Fault> {
     let mut done = Redacted::default();
+    let mut changed = Vec::new();
     for id in &request.nodes {
-        if bury(conn, conv, *id, request.at_ms)? {
+        if let Some(at) = bury(conn, conv, *id, request.at_ms)? {
             done.nodes += 1;
+            changed.extend(at);
             let kind = EventKind::NodeRedacted { node: *id };
             event::record(conn, conv, request.at_ms, &kind)?;
         }
@@ -34,6 +38,10 @@ pub(crate) fn redact(
     }
     stream::remove_ended(conn, conv)?;
     let count = done.values + done.blobs;
+    match count {
+        0 => response::forget(conn, conv, &changed)?,
+        _ => response::forget_all(conn, conv)?,
+    }
     if count > 0 {
         let kind = EventKind::BytesRedacted { count };
         event::record(conn, conv, request.at_ms, &kind)?;
@@ -44,8 +52,14 @@ pub(crate) fn redact(
     Ok(done)
 }
 
-/// Replaces a node's item, readable or not; `false` if that was done before.
-fn bury(conn: &Connection, conv: &Conv, id: NodeId, at_ms: i64) -> Result<bool, Fault> {
+/// Replaces a node's item, readable or not, and gives its place if that changed what it says; `None`
+/// if it was replaced before.
+fn bury(
+    conn: &Connection,
+    conv: &Conv,
+    id: NodeId,
+    at_ms: i64,
+) -> Result<Option<Option<Position>>, Fault> {
     let sql = node_row::by_id_sql();
     let mut statement = conn.prepare_cached(&sql)?;
     let mut rows = statement.query(params![conv.no, id.as_bytes()])?;
@@ -54,12 +68,22 @@ fn bury(conn: &Connection, conv: &Conv, id: NodeId, at_ms: i64) -> Result<bool, 
         .ok_or_else(|| Error::not_found(Thing::Node, id))?;
     let (key, redacted): (i64, Option<i64>) = (row.get("id")?, row.get("redacted_ms")?);
     if redacted.is_some() {
-        return Ok(false);
+        return Ok(None);
     }
-    let (rest, tombstone) = match Columns::of(row)? {
-        Some((columns, _)) => buried(columns, at_ms),
+    let (rest, tombstone, changed) = match Columns::of(row)? {
+        Some((columns, _)) => {
+            let at = columns.position();
+            let before = columns.ids[columns::CONTENT_HASH].copied();
+            let (rest, tombstone) = buried(columns, at_ms);
+            let hash = ContentHash::of(tombstone.as_bytes());
+            let changed = before.as_ref() != Some(hash.as_bytes());
+            (rest, tombstone, changed.then_some(at))
+        }
         // It stays damaged, without what it said.
-        None => (Vec::new(), redacted_json("")),
+        None => {
+            response::forget_all(conn, conv)?;
+            (Vec::new(), redacted_json(""), None)
+        }
     };
     conn.prepare_cached(
         "UPDATE nodes SET codec = ?, redacted_ms = ?, rest = ?, item = ? WHERE id = ?",
@@ -71,7 +95,7 @@ fn bury(conn: &Connection, conv: &Conv, id: NodeId, at_ms: i64) -> Result<bool, 
         tombstone.as_bytes(),
         key
     ])?;
-    Ok(true)
+    Ok(Some(changed))
 }
 
 /// The packed columns and the item of a row's tombstone.

@@ -4,13 +4,13 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use contexture_ir::{ConversationId, Owner};
+use contexture_ir::{ConversationId, Owner, ResponseId};
 use contexture_store::{
     AppendRequest, Appended, At, BlobId, Capabilities, Conversation, ConversationPage,
     ConversationUpdate, Entry, EntryPage, EraseScope, Erased, Error, Event, KeyScope, KeyValues,
     Limits, ListConversations, ListEntries, Maintenance, NewConversation, Node, NodeQuery, Page,
-    PutEntry, ReadRequest, RedactRequest, Redacted, RefChange, RefChanged, Refs, Search,
-    SearchPage, SearchRequest, SearchScope, State, StateRequest, StorageFault, Store,
+    PutEntry, ReadRequest, RedactRequest, Redacted, RefChange, RefChanged, Refs, ResponseRecord,
+    Search, SearchPage, SearchRequest, SearchScope, State, StateRequest, StorageFault, Store,
     StreamSignals, Streams, WakeScope, rules,
 };
 use rusqlite::Connection;
@@ -30,6 +30,7 @@ use crate::options::SqliteOptions;
 use crate::path::Tip;
 use crate::readers::Readers;
 use crate::redact;
+use crate::response;
 use crate::search::{self, Area};
 use crate::state;
 use crate::writer::Writer;
@@ -397,6 +398,18 @@ impl Store for SqliteStore {
     ) -> Result<Arc<[u8]>, Error> {
         self.look(owner, id, move |conn, conv| blob::get(conn, conv, blob))
             .await
+    }
+
+    async fn response(
+        &self,
+        owner: &Owner,
+        id: &ConversationId,
+        response: ResponseId,
+    ) -> Result<ResponseRecord, Error> {
+        self.look(owner, id, move |conn, conv| {
+            response::get(conn, conv, response)
+        })
+        .await
     }
 
     async fn redact(

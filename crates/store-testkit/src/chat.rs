@@ -222,7 +222,11 @@ impl Chat {
         let tree = graph(store, owner, id).await.unwrap();
         show(&tree.refs);
         for one in &tree.nodes {
-            show(&store.nodes(owner, id, NodeQuery::Id(one.id)).await.unwrap());
+            let nodes = store.nodes(owner, id, NodeQuery::Id(one.id)).await.unwrap();
+            show(&nodes);
+            for response in nodes.iter().filter_map(|node| node.response) {
+                show(&store.response(owner, id, response).await.ok());
+            }
             let request = StateRequest::all(At::Node(one.id));
             show(&store.state(owner, id, request).await.unwrap());
         }

@@ -12,15 +12,15 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use async_trait::async_trait;
-use contexture_ir::{ConversationId, Owner, StreamId};
+use contexture_ir::{ConversationId, Owner, ResponseId, StreamId};
 use contexture_store::{
     AppendChunks, AppendRequest, Appended, BackedUp, BlobId, Capabilities, ChunkPage,
     CollectRequest, Collected, Compacted, Conversation, ConversationPage, ConversationUpdate,
     Entry, EntryPage, EraseScope, Erased, Error, Event, FinishStream, KeyScope, KeyValues, Limits,
     ListConversations, ListEntries, Maintenance, NewConversation, Node, NodeQuery, Page, PutEntry,
-    ReadChunks, ReadRequest, RedactRequest, Redacted, RefChange, RefChanged, Refs, Search,
-    SearchPage, SearchRequest, State, StateRequest, Statistics, Store, StreamOpened, StreamRecord,
-    StreamSignal, Streams, VerifyCursor, VerifyPage,
+    ReadChunks, ReadRequest, RedactRequest, Redacted, RefChange, RefChanged, Refs, ResponseRecord,
+    Search, SearchPage, SearchRequest, State, StateRequest, Statistics, Store, StreamOpened,
+    StreamRecord, StreamSignal, Streams, VerifyCursor, VerifyPage,
 };
 
 use crate::method::Method;
@@ -52,7 +52,7 @@ pub struct Chances {
 /// ```
 /// # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(async {
 /// use std::sync::Arc;
-/// use contexture_ir::{ConversationId, Owner};
+/// use contexture_ir::{ConversationId, Owner, ResponseId};
 /// use contexture_store::{Error, MemoryStore, NewConversation, Store};
 /// use contexture_store_testkit::{Fault, Faulty};
 ///
@@ -336,6 +336,16 @@ impl Store for Faulty {
     ) -> Result<Arc<[u8]>, Error> {
         let call = self.inner.blob(owner, id, blob);
         self.call(Method::Blob, call).await
+    }
+
+    async fn response(
+        &self,
+        owner: &Owner,
+        id: &ConversationId,
+        response: ResponseId,
+    ) -> Result<ResponseRecord, Error> {
+        let call = self.inner.response(owner, id, response);
+        self.call(Method::Response, call).await
     }
 
     async fn redact(

@@ -30,6 +30,8 @@ pub enum Method {
     PutBlob,
     /// `blob`
     Blob,
+    /// `response`
+    Response,
     /// `redact`
     Redact,
     /// `erase`
@@ -74,7 +76,7 @@ pub enum Method {
 
 impl Method {
     /// All of them.
-    pub const ALL: [Self; 33] = [
+    pub const ALL: [Self; 34] = [
         Self::CreateConversation,
         Self::Conversation,
         Self::Conversations,
@@ -88,6 +90,7 @@ impl Method {
         Self::ChangeRef,
         Self::PutBlob,
         Self::Blob,
+        Self::Response,
         Self::Redact,
         Self::Erase,
         Self::Events,
@@ -127,6 +130,7 @@ impl Method {
             Self::ChangeRef => "change_ref",
             Self::PutBlob => "put_blob",
             Self::Blob => "blob",
+            Self::Response => "response",
             Self::Redact => "redact",
             Self::Erase => "erase",
             Self::Events => "events",

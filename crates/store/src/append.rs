@@ -7,6 +7,7 @@ use contexture_ir::{BranchName, NodeId};
 use crate::blob::BlobId;
 use crate::node::NewItem;
 use crate::refs::{Fence, NewBranch};
+use crate::response::ResponseRecord;
 use crate::state::StatePatch;
 use crate::stream_cursor::StreamClaim;
 
@@ -25,6 +26,9 @@ pub struct AppendRequest {
     pub patch: StatePatch,
     /// Blobs stored in the same transaction.
     pub blobs: Vec<Arc<[u8]>>,
+    /// The answer that the items are, and what it was computed from. Its base must be a node of the
+    /// conversation, its id new. Needs items. A repeated append leaves the stored one.
+    pub response: Option<ResponseRecord>,
     /// The stream whose answer the items are. It is completed if it is still running, and its
     /// chunks are removed; its record stays, so that a reader that has seen them all learns of the
     /// end. Needs items. With a stale claim the append is
@@ -45,6 +49,7 @@ impl AppendRequest {
             items,
             patch: StatePatch::default(),
             blobs: Vec::new(),
+            response: None,
             ends_stream: None,
             at_ms,
         }

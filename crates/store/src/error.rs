@@ -259,6 +259,8 @@ pub enum Thing {
     File,
     /// A stream.
     Stream,
+    /// A model's answer.
+    Response,
 }
 
 /// In what way a node id is taken.
@@ -411,6 +413,7 @@ impl fmt::Display for Thing {
             Self::Entry => "entry",
             Self::File => "file",
             Self::Stream => "stream",
+            Self::Response => "response",
         })
     }
 }

@@ -31,6 +31,7 @@ mod read;
 mod redact;
 mod redaction;
 mod refs;
+mod response;
 pub mod rules;
 mod search;
 mod state;
@@ -75,6 +76,7 @@ pub use redaction::redaction;
 pub use refs::{
     Activation, Branch, BranchLabel, Checkpoint, Fence, NewBranch, RefChange, RefChanged, Refs,
 };
+pub use response::{ResponseInputs, ResponseRecord, ResponseStatus};
 pub use search::{
     Coverage, Hidden, Hit, Search, SearchCursor, SearchLimits, SearchPage, SearchRequest,
     SearchScope, Snippet,

@@ -14,7 +14,7 @@ pub struct Limits {
     pub item_bytes: usize,
     /// Items of one append. Default 4,096.
     pub append_items: usize,
-    /// Bytes of one append: items, blobs and state values together. Default 64 MiB.
+    /// Bytes of one append: items, blobs, state values and the answer together. Default 64 MiB.
     pub append_bytes: usize,
     /// Bytes of a conversation's metadata, as compact JSON. Default 64 KiB.
     pub metadata_bytes: usize,
@@ -28,6 +28,8 @@ pub struct Limits {
     pub state_keys: usize,
     /// Bytes of one blob. Default 64 MiB.
     pub blob_bytes: usize,
+    /// Bytes of what is kept of one answer beside its items. Default 16 MiB.
+    pub response_bytes: usize,
     /// Bytes of one value outside the tree. Default 1 MiB.
     pub entry_bytes: usize,
     /// Nodes, state values and blobs of one redaction, together. Default 4,096.
@@ -50,6 +52,7 @@ impl Default for Limits {
             state_value_bytes: 1 << 20,
             state_keys: 4096,
             blob_bytes: 64 << 20,
+            response_bytes: 16 << 20,
             entry_bytes: 1 << 20,
             redact_items: 4096,
             search: SearchLimits::default(),

@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use contexture_ir::{ConversationId, Owner};
+use contexture_ir::{ConversationId, Owner, ResponseId};
 
 use crate::append::{AppendRequest, Appended};
 use crate::blob::BlobId;
@@ -21,6 +21,7 @@ use crate::node::Node;
 use crate::read::{NodeQuery, Page, ReadRequest};
 use crate::redact::{RedactRequest, Redacted};
 use crate::refs::{RefChange, RefChanged, Refs};
+use crate::response::ResponseRecord;
 use crate::search::Search;
 use crate::state::{State, StateRequest};
 use crate::stream::Streams;
@@ -66,7 +67,7 @@ use crate::stream::Streams;
 /// # The order in which an append is judged
 ///
 /// limits and contradictions, the owner and conversation, replay, the branch, the fence, the
-/// head, references to nodes, state, the stream. The first failure is the error. A stale fence is
+/// head, references to nodes, state, the answer, the stream. The first failure is the error. A stale fence is
 /// refused even where a sibling was allowed.
 #[async_trait]
 pub trait Store: KeyValues + fmt::Debug {
@@ -171,11 +172,22 @@ pub trait Store: KeyValues + fmt::Debug {
         blob: BlobId,
     ) -> Result<Arc<[u8]>, Error>;
 
+    /// What was kept of a model's answer beside its items.
+    async fn response(
+        &self,
+        owner: &Owner,
+        id: &ConversationId,
+        response: ResponseId,
+    ) -> Result<ResponseRecord, Error>;
+
     /// Replaces the bytes of these nodes by their tombstones
     /// ([`contexture_ir::redacted_json`]), and removes these state values and blobs, for ever: no
     /// file, index or search text keeps them. A node keeps its place, ids, counters and pairing,
     /// and says when it was redacted. State that has a removed value keeps the entry, without a
     /// value.
+    ///
+    /// Answers computed from a path with one of these nodes lose their inputs; a removed value or blob
+    /// takes those of all answers of the conversation, as nothing records where it was read.
     ///
     /// The list is taken as it is; [`redaction`](crate::redaction) finds what belongs together. An
     ///

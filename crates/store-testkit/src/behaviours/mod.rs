@@ -19,6 +19,7 @@ mod porting;
 mod reading;
 mod redacting;
 mod replaying;
+mod responses;
 mod searching;
 mod states;
 mod streaming;
@@ -192,6 +193,12 @@ static TABLE: &[Behaviour] = table! {
         a_late_repetition_is_told
         state_and_blobs_go_with_it
         provenance_is_followed;
+    Base responses:
+        come_back_as_they_were
+        are_stored_once_and_with_their_items
+        a_redaction_takes_what_has_seen_it
+        a_redacted_value_takes_all
+        go_with_their_conversation;
     Base erasing:
         a_resource_goes_and_the_rest_stays
         an_owner_goes_whole
@@ -199,6 +206,7 @@ static TABLE: &[Behaviour] = table! {
         values_are_listed_across_scopes_in_pages;
     Base porting:
         what_was_exported_comes_back_equal
+        answers_bring_what_they_were_computed_from
         a_changed_text_is_refused_and_leaves_nothing
         a_wrong_line_is_named
         what_is_there_stays_and_what_is_half_is_begun_anew;

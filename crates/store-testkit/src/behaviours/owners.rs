@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
-use contexture_ir::{BranchName, CheckpointName, MessageId, Owner};
+use contexture_ir::{BranchName, CheckpointName, MessageId, Owner, ResponseId};
 use contexture_store::{
     Activation, AppendAt, AppendRequest, At, BlobId, BranchLabel, CollectRequest,
     ConversationUpdate, EraseScope, Erased, Error, Expected, KeyScope, ListConversations,
     ListEntries, MetadataChange, NewBranch, NodeKind, NodeQuery, OnMoved, PutEntry, ReadRequest,
-    RedactRequest, RefChange, SearchRequest, SearchScope, StateRequest, Store, Thing, TitleChange,
-    VerifyCursor, erase_all,
+    RedactRequest, RefChange, ResponseRecord, SearchRequest, SearchScope, StateRequest, Store,
+    Thing, TitleChange, VerifyCursor, erase_all,
 };
 
 use super::streaming::Streaming;
@@ -69,6 +69,7 @@ async fn calls(method: Method, chat: &Chat) -> Vec<Option<Error>> {
         }
         Method::PutBlob => refused!(store.put_blob(owner, id, Arc::from(*b"blob"))),
         Method::Blob => refused!(store.blob(owner, id, BlobId::of(owner, b"blob"))),
+        Method::Response => refused!(store.response(owner, id, answer())),
         Method::Redact => {
             let request = RedactRequest {
                 nodes: vec![node("a")],
@@ -221,6 +222,10 @@ fn appends() -> Vec<AppendRequest> {
     requests.collect()
 }
 
+fn answer() -> ResponseId {
+    ResponseId::derive("testkit", &[b"answer"])
+}
+
 fn a_branch() -> NewBranch {
     new_branch(
         Some("a"),
@@ -251,7 +256,12 @@ fn changes() -> [RefChange; 7] {
 
 /// A conversation in which everything that [`calls`] asks for exists.
 async fn fill(chat: &Chat) {
-    chat.say("main", &["a", "b"]).await;
+    chat.say("main", &["a"]).await;
+    let request = AppendRequest {
+        response: Some(ResponseRecord::new(answer(), Some(node("a")), NOW)),
+        ..AppendRequest::new(Chat::at_tip("main"), vec![item("b")], NOW)
+    };
+    chat.append(request).await.unwrap();
     if chat.store.streams().is_some() {
         let chat = Streaming(chat.clone());
         for method in [Method::OpenStream, Method::AppendChunks] {

@@ -2,12 +2,13 @@
 
 use std::sync::Arc;
 
-use contexture_ir::{CheckpointName, ContentHash, MessageId, Raw, Role};
+use contexture_ir::{CheckpointName, ContentHash, MessageId, Raw, ResponseId, Role};
 use contexture_store::{
     Activation, AppendAt, AppendRequest, At, BlobId, BranchLabel, ConversationUpdate, Error,
     Expected, Export, Import, ImportError, ImportedConversation, KeyScope, MemoryStore,
     MetadataChange, NewConversation, NewItem, NodeQuery, PutEntry, RedactRequest, RefChange,
-    StateChange, StateKey, StatePatch, Store, Thing, TitleChange, graph,
+    ResponseInputs, ResponseRecord, StateChange, StateKey, StatePatch, Store, Thing, TitleChange,
+    graph,
 };
 
 use crate::chat::{Chat, NOW, branch, item, new_branch, node, on, raw, said};
@@ -105,6 +106,36 @@ async fn rich(store: Tested) -> Chat {
         ..AppendRequest::new(Chat::at_tip("main"), vec![item("after")], NOW)
     };
     chat.append(request).await.unwrap();
+    for (n, inputs) in [
+        ResponseInputs::Recorded(Arc::from(&b"\xff inputs"[..])),
+        ResponseInputs::Redacted,
+        ResponseInputs::None,
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let word = format!("answer {n}");
+        let id = ResponseId::derive("response", &[word.as_bytes()]);
+        let answer = NewItem {
+            response: Some(id),
+            ..said(Role::Assistant, &word)
+        };
+        let also = NewItem {
+            response: Some(id),
+            ..said(Role::Assistant, &format!("{word}, part two"))
+        };
+        let record = ResponseRecord {
+            model: Some("model".to_owned()),
+            usage: Some("{\"a\": 1}".into()),
+            inputs,
+            ..ResponseRecord::new(id, Some(node("after")), NOW + 7)
+        };
+        let request = AppendRequest {
+            response: Some(record),
+            ..AppendRequest::new(Chat::at_tip("main"), vec![answer, also], NOW)
+        };
+        chat.append(request).await.unwrap();
+    }
     for (base, words) in [
         ("number 200", ["fork", "of the fork"]),
         ("fork", ["other", "more"]),
@@ -120,6 +151,50 @@ async fn rich(store: Tested) -> Chat {
     names(&chat).await;
     beside(&chat).await;
     chat
+}
+
+/// What answers were computed from goes with them, where no value was redacted.
+pub(super) async fn answers_bring_what_they_were_computed_from(store: Tested) {
+    let chat = Chat::start(store).await;
+    chat.say("main", &["a"]).await;
+    let mut records = Vec::new();
+    for (base, word) in [("a", "b"), ("b", "c"), ("c", "d")] {
+        let id = ResponseId::derive("response", &[word.as_bytes()]);
+        let inputs = Arc::from(format!("{word} \" inputs").into_bytes());
+        let record = ResponseRecord {
+            inputs: ResponseInputs::Recorded(inputs),
+            ..ResponseRecord::new(id, Some(node(base)), NOW + 7)
+        };
+        let item = NewItem {
+            response: Some(id),
+            ..said(Role::Assistant, word)
+        };
+        let request = AppendRequest {
+            response: Some(record.clone()),
+            ..AppendRequest::new(Chat::at_tip("main"), vec![item], NOW)
+        };
+        chat.append(request).await.unwrap();
+        records.push(record);
+    }
+    let redact = RedactRequest {
+        nodes: vec![node("c")],
+        at_ms: NOW + 8,
+        ..RedactRequest::default()
+    };
+    let redacted = chat.store.redact(&chat.owner, &chat.id, redact).await;
+    assert_eq!(redacted.unwrap().nodes, 1);
+    records[2].inputs = ResponseInputs::Redacted;
+    let text = exported(&chat).await;
+    let other = Chat {
+        store: Arc::new(MemoryStore::default()),
+        ..chat.clone()
+    };
+    import(&*other.store, "ada", &text).await.unwrap();
+    assert!(exported(&other).await == text);
+    for record in records {
+        let stored = other.store.response(&chat.owner, &chat.id, record.id);
+        assert_eq!(stored.await.unwrap(), record);
+    }
 }
 
 /// Branches and checkpoints of all kinds.

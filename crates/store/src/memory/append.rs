@@ -49,6 +49,12 @@ impl Tree {
             &request.items,
             self.messages_on_path(&request.items, target.parent),
         );
+        if let Some(response) = &request.response {
+            if self.responses.contains_key(&response.id) {
+                return Err(Error::already_exists(Thing::Response, response.id));
+            }
+            response.base.map(|base| self.index(base)).transpose()?;
+        }
         if let Some(claim) = request.ends_stream {
             self.streams.check_end(claim)?;
         }
@@ -172,6 +178,9 @@ impl Tree {
         let blobs = blob_ids(owner, &request);
         if let Some(claim) = request.ends_stream {
             self.streams.end(claim, request.at_ms);
+        }
+        if let Some(response) = request.response {
+            self.responses.insert(response.id, response);
         }
         for bytes in &request.blobs {
             self.put_blob(owner, Arc::clone(bytes));

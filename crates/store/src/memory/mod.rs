@@ -16,7 +16,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
-use contexture_ir::{ConversationId, Owner};
+use contexture_ir::{ConversationId, Owner, ResponseId};
 
 use crate::append::{AppendRequest, Appended};
 use crate::blob::BlobId;
@@ -32,6 +32,7 @@ use crate::node::Node;
 use crate::read::{NodeQuery, Page, ReadRequest};
 use crate::redact::{RedactRequest, Redacted};
 use crate::refs::{RefChange, RefChanged, Refs};
+use crate::response::ResponseRecord;
 use crate::rules;
 use crate::search::Search;
 use crate::state::{State, StateRequest};
@@ -294,6 +295,15 @@ impl Store for MemoryStore {
         blob: BlobId,
     ) -> Result<Arc<[u8]>, Error> {
         self.tree(owner, id, |tree| tree.blob(blob))
+    }
+
+    async fn response(
+        &self,
+        owner: &Owner,
+        id: &ConversationId,
+        response: ResponseId,
+    ) -> Result<ResponseRecord, Error> {
+        self.tree(owner, id, |tree| tree.response(response))
     }
 
     async fn redact(

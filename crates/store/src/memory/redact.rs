@@ -10,6 +10,7 @@ use crate::error::Error;
 use crate::event::EventKind;
 use crate::node::Node;
 use crate::redact::{RedactRequest, Redacted};
+use crate::response::ResponseInputs;
 
 impl Tree {
     /// `request` is within the limits already.
@@ -18,8 +19,16 @@ impl Tree {
         let indices = indices.collect::<Result<Vec<usize>, Error>>()?;
         self.streams.remove_ended();
         let mut done = Redacted::default();
+        let mut changed = Vec::new();
         for index in indices {
+            let before = self
+                .placed(Some(index))
+                .map(|placed| placed.node.content_hash);
             if let Some(node) = self.bury(index, request.at_ms) {
+                let after = self
+                    .placed(Some(index))
+                    .map(|placed| placed.node.content_hash);
+                changed.extend((before != after).then_some(index));
                 done.nodes += 1;
                 self.event(request.at_ms, EventKind::NodeRedacted { node });
             }
@@ -34,10 +43,29 @@ impl Tree {
                 .retain(|_, value| BlobId::of(owner, value) != *blob);
         }
         let count = done.values + done.blobs;
+        self.forget_inputs(&changed, count > 0);
         if count > 0 {
             self.event(request.at_ms, EventKind::BytesRedacted { count });
         }
         Ok(done)
+    }
+
+    /// Takes the inputs of the answers that have seen one of these nodes, or of all.
+    fn forget_inputs(&mut self, nodes: &[usize], all: bool) {
+        let mut responses = std::mem::take(&mut self.responses);
+        for response in responses.values_mut() {
+            let base = response
+                .base
+                .and_then(|base| self.by_id.get(&base).copied());
+            let has_seen = |index: &usize| {
+                let depth = self.counters(Some(*index)).depth;
+                self.ancestor(base, depth) == Some(*index)
+            };
+            if response.inputs.bytes().is_some() && (all || nodes.iter().any(has_seen)) {
+                response.inputs = ResponseInputs::Redacted;
+            }
+        }
+        self.responses = responses;
     }
 
     /// Replaces a node's content; `None` if that was done before.

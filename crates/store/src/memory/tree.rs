@@ -3,7 +3,9 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use contexture_ir::{BranchName, CheckpointName, ContentHash, MessageId, NodeId, Owner};
+use contexture_ir::{
+    BranchName, CheckpointName, ContentHash, MessageId, NodeId, Owner, ResponseId,
+};
 
 use super::stream_log::Logs;
 use crate::blob::BlobId;
@@ -16,6 +18,7 @@ use crate::read::{At, NodeQuery, Page, ReadRequest};
 use crate::refs::{
     Activation, Branch, BranchLabel, Checkpoint, Fence, NewBranch, RefChange, RefChanged, Refs,
 };
+use crate::response::ResponseRecord;
 use crate::rules::{self, Counters};
 use crate::state::{State, StateRequest, StateRoot, StateValues};
 
@@ -34,6 +37,7 @@ pub(super) struct Tree {
     pub(super) roots: Vec<StateRoot>,
     pub(super) values: BTreeMap<ContentHash, Arc<[u8]>>,
     pub(super) blobs: BTreeMap<BlobId, Arc<[u8]>>,
+    pub(super) responses: BTreeMap<ResponseId, ResponseRecord>,
     pub(super) events: Vec<Event>,
     pub(super) streams: Logs,
 }
@@ -86,6 +90,7 @@ impl Tree {
             roots: vec![StateRoot::new()],
             values: BTreeMap::new(),
             blobs: BTreeMap::new(),
+            responses: BTreeMap::new(),
             events: Vec::new(),
             streams: Logs::default(),
         };
@@ -435,6 +440,11 @@ impl Tree {
     pub(super) fn blob(&self, id: BlobId) -> Result<Arc<[u8]>, Error> {
         let bytes = self.blobs.get(&id).cloned();
         bytes.ok_or_else(|| Error::not_found(Thing::Blob, id))
+    }
+
+    pub(super) fn response(&self, id: ResponseId) -> Result<ResponseRecord, Error> {
+        let record = self.responses.get(&id).cloned();
+        record.ok_or_else(|| Error::not_found(Thing::Response, id))
     }
 }
 

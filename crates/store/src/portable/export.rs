@@ -2,12 +2,12 @@
 
 use std::collections::BTreeSet;
 
-use contexture_ir::{ContentHash, ConversationId, NodeId, Owner};
+use contexture_ir::{ContentHash, ConversationId, NodeId, Owner, ResponseId};
 use futures_util::future::try_join_all;
 
 use super::record::{
-    BlobLine, BranchLine, Bytes, CheckpointLine, End, EntryLine, FORMAT, Head, Json, Kind, Line,
-    NodeLine, Seen, Source, StateLine,
+    BlobLine, BranchLine, Bytes, CheckpointLine, End, Ended, EntryLine, FORMAT, Head, InputsLine,
+    Json, Kind, Line, NodeLine, ResponseLine, Seen, Source, StateLine,
 };
 use crate::blob::BlobId;
 use crate::error::{Error, Thing};
@@ -15,6 +15,7 @@ use crate::key_value::{EntryCursor, KeyScope, ListEntries};
 use crate::node::Node;
 use crate::read::{At, ReadRequest, Span};
 use crate::refs::Refs;
+use crate::response::ResponseInputs;
 use crate::state::{State, StateRequest, StateRoot, StateValues};
 use crate::store::Store;
 
@@ -59,6 +60,7 @@ pub struct Export<'a> {
     paths: Vec<Path>,
     known: BTreeSet<NodeId>,
     blobs: BTreeSet<BlobId>,
+    responses: BTreeSet<ResponseId>,
 }
 
 #[derive(Debug)]
@@ -122,6 +124,7 @@ impl<'a> Export<'a> {
             paths: Vec::new(),
             known: BTreeSet::new(),
             blobs: BTreeSet::new(),
+            responses: BTreeSet::new(),
         })
     }
 
@@ -175,6 +178,7 @@ impl<'a> Export<'a> {
             Line::Branch(_) => self.end.branches += 1,
             Line::Checkpoint(_) => self.end.checkpoints += 1,
             Line::Blob(_) => self.end.blobs += 1,
+            Line::Response(_) => self.end.responses += 1,
             Line::Node(_) => self.end.nodes += 1,
             Line::Entry(_) => self.end.entries += 1,
             Line::Conversation(_) | Line::Values(_) | Line::End(_) => {}
@@ -290,6 +294,7 @@ impl<'a> Export<'a> {
                     self.named_blobs(text, lines).await?;
                 }
             }
+            self.response(node, lines).await?;
             self.write(&Line::Node(Box::new(line(node, changes))), lines)?;
             self.known.insert(node.id);
             path.root = state.root;
@@ -348,6 +353,41 @@ impl<'a> Export<'a> {
             self.write(&Line::Blob(BlobLine { id, bytes }), lines)?;
         }
         Ok(())
+    }
+
+    /// Writes the answer that a node belongs to, before its first node.
+    async fn response(&mut self, node: &Node, lines: &mut String) -> Result<(), Error> {
+        let Some(id) = node.response.filter(|id| !self.responses.contains(id)) else {
+            return Ok(());
+        };
+        let record = match self.store.response(self.owner, &self.id, id).await {
+            Ok(record) => record,
+            // Answers of which only the items are kept.
+            Err(Error::NotFound {
+                what: Thing::Response,
+                ..
+            }) => return Ok(()),
+            Err(error) => return Err(error),
+        };
+        // One that rests on what is written later is written with a later node of it, or is lost.
+        if record.base.is_some_and(|base| !self.known.contains(&base)) {
+            return Ok(());
+        }
+        self.responses.insert(id);
+        let line = ResponseLine {
+            id,
+            base: record.base,
+            status: Ended(record.status),
+            model: record.model,
+            usage: record.usage.map(|usage| Json(usage.to_string())),
+            inputs: match record.inputs {
+                ResponseInputs::None => None,
+                ResponseInputs::Recorded(bytes) => Some(InputsLine::Recorded(Bytes::of(&bytes))),
+                ResponseInputs::Redacted => Some(InputsLine::Redacted),
+            },
+            finished_ms: record.finished_ms,
+        };
+        self.write(&Line::Response(line), lines)
     }
 
     async fn entries(

@@ -2,7 +2,10 @@
 
 use contexture_ir::{BranchName, ContentHash, ConversationId, NodeId, Owner, Raw};
 
-use super::record::{BlobLine, BranchLine, CheckpointLine, End, FORMAT, Head, Line, NodeLine};
+use super::record::{
+    BlobLine, BranchLine, CheckpointLine, End, FORMAT, Head, InputsLine, Line, NodeLine,
+    ResponseLine,
+};
 use crate::append::{AppendAt, AppendRequest};
 use crate::conversation::{
     ConversationUpdate, Metadata, MetadataChange, NewConversation, TitleChange,
@@ -14,6 +17,7 @@ use crate::node::NewItem;
 use crate::read::NodeQuery;
 use crate::redact::RedactRequest;
 use crate::refs::{Activation, BranchLabel, NewBranch, RefChange};
+use crate::response::{ResponseInputs, ResponseRecord};
 use crate::state::{StateChange, StatePatch};
 use crate::store::Store;
 
@@ -99,6 +103,7 @@ struct Body {
     waiting: Vec<(u64, NewItem)>,
     waiting_bytes: usize,
     patch: StatePatch,
+    response: Option<ResponseRecord>,
     redacted: Vec<(i64, NodeId)>,
     redacted_values: bool,
 }
@@ -235,6 +240,10 @@ impl<'a> Import<'a> {
                 self.seen.blobs += 1;
                 body.blob(store, owner, blob).await?;
             }
+            Line::Response(response) => {
+                self.seen.responses += 1;
+                body.response(store, owner, response).await?;
+            }
             Line::Node(node) => {
                 self.seen.nodes += 1;
                 body.node(store, owner, number, *node).await?;
@@ -265,8 +274,12 @@ impl<'a> Import<'a> {
         match std::mem::replace(&mut self.stage, Stage::Failed) {
             Stage::Body(mut body) => {
                 let flushed = body.flush(self.store, self.owner).await;
+                let alone = body.response.is_some();
                 self.stage = Stage::End(body);
                 flushed?;
+                if alone {
+                    return Err(invalid("a response has no node").into());
+                }
             }
             stage @ Stage::End(_) => {
                 self.stage = stage;
@@ -328,6 +341,7 @@ impl Body {
             waiting: Vec::new(),
             waiting_bytes: 0,
             patch: StatePatch::default(),
+            response: None,
             redacted: Vec::new(),
             redacted_values: false,
         })
@@ -353,6 +367,33 @@ impl Body {
             let from = &self.head.owner;
             format!("ids of blobs are their owner's: import it as {from}, not as {owner}")
         }))
+    }
+
+    /// Comes with the next node, which is the first of an append for that.
+    async fn response(
+        &mut self,
+        store: &dyn Store,
+        owner: &Owner,
+        line: ResponseLine,
+    ) -> Result<(), Refused> {
+        self.flush(store, owner).await?;
+        let known = self.response.replace(ResponseRecord {
+            id: line.id,
+            base: line.base,
+            status: line.status.0,
+            model: line.model,
+            usage: line.usage.map(|usage| usage.0.into()),
+            inputs: match line.inputs {
+                None => ResponseInputs::None,
+                Some(InputsLine::Recorded(bytes)) => ResponseInputs::Recorded(bytes.into_bytes()),
+                Some(InputsLine::Redacted) => ResponseInputs::Redacted,
+            },
+            finished_ms: line.finished_ms,
+        });
+        match known {
+            None => Ok(()),
+            Some(_) => Err(invalid("a response stands before its first node").into()),
+        }
     }
 
     async fn node(
@@ -437,13 +478,17 @@ impl Body {
     /// Appends what waits: all at once, or one by one to see which one is refused.
     async fn flush(&mut self, store: &dyn Store, owner: &Owner) -> Result<(), Refused> {
         let waiting = std::mem::take(&mut self.waiting);
-        self.waiting_bytes = 0;
-        let mut patch = std::mem::take(&mut self.patch);
         let Some(first) = waiting.first().map(|(line, _)| *line) else {
             return Ok(());
         };
+        self.waiting_bytes = 0;
+        let mut patch = std::mem::take(&mut self.patch);
+        let mut response = self.response.take();
         let items = waiting.iter().map(|(_, item)| item.clone()).collect();
-        match self.append(store, owner, items, patch.clone()).await {
+        match self
+            .append(store, owner, items, patch.clone(), response.clone())
+            .await
+        {
             Err(_) if waiting.len() > 1 => {}
             Err(source) => {
                 let line = Some(first);
@@ -452,7 +497,8 @@ impl Body {
             Ok(()) => return Ok(()),
         }
         for (line, item) in waiting {
-            let appended = self.append(store, owner, vec![item], std::mem::take(&mut patch));
+            let (patch, response) = (std::mem::take(&mut patch), response.take());
+            let appended = self.append(store, owner, vec![item], patch, response);
             appended.await.map_err(|source| Refused {
                 line: Some(line),
                 source,
@@ -467,6 +513,7 @@ impl Body {
         owner: &Owner,
         items: Vec<NewItem>,
         patch: StatePatch,
+        response: Option<ResponseRecord>,
     ) -> Result<(), Error> {
         let at = self.scaffolds.at.clone();
         let opened = match &at {
@@ -478,6 +525,7 @@ impl Body {
         };
         let request = AppendRequest {
             patch,
+            response,
             ..AppendRequest::new(at, items, self.head.updated_ms)
         };
         let appended = store.append(owner, &self.head.id, request).await?;

@@ -15,6 +15,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::blob::BlobId;
 use crate::node::NodeKind;
+use crate::response::ResponseStatus;
 use crate::state_key::StateKey;
 
 /// The format of the lines.
@@ -29,6 +30,7 @@ pub(super) enum Line {
     Branch(BranchLine),
     Checkpoint(CheckpointLine),
     Blob(BlobLine),
+    Response(ResponseLine),
     Node(Box<NodeLine>),
     Entry(EntryLine),
     End(End),
@@ -127,6 +129,31 @@ pub(super) struct NodeLine {
     pub(super) state: Vec<StateLine>,
 }
 
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct ResponseLine {
+    #[serde(with = "text")]
+    pub(super) id: ResponseId,
+    #[serde(default, with = "maybe", skip_serializing_if = "Option::is_none")]
+    pub(super) base: Option<NodeId>,
+    pub(super) status: Ended,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) model: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) usage: Option<Json>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) inputs: Option<InputsLine>,
+    pub(super) finished_ms: i64,
+}
+
+/// What an answer was computed from, or that it was redacted.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum InputsLine {
+    Recorded(Bytes),
+    Redacted,
+}
+
 /// A state entry as it is now: gone without a version, redacted without a value.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -159,9 +186,16 @@ pub(super) struct End {
     pub(super) checkpoints: u64,
     pub(super) blobs: u64,
     pub(super) nodes: u64,
+    #[serde(default, skip_serializing_if = "is_none")]
+    pub(super) responses: u64,
     pub(super) entries: u64,
     /// Of all bytes before this line, line ends included.
     pub(super) blake3: String,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks so")]
+const fn is_none(count: &u64) -> bool {
+    *count == 0
 }
 
 /// JSON as it was written, where it is JSON and fits on a line; else its text.
@@ -261,6 +295,11 @@ word! {
 word! {
     /// An origin by its word.
     Source(Origin), Origin::ALL.map(|origin| (origin, origin.as_str())), "an origin"
+}
+word! {
+    /// The end of an answer by its word.
+    Ended(ResponseStatus), ResponseStatus::ALL.map(|status| (status, status.as_str())),
+    "`completed` or `incomplete`"
 }
 word! {
     /// An audience by its word.

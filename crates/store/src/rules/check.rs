@@ -49,6 +49,17 @@ pub fn check_append(request: &AppendRequest, limits: &Limits) -> Result<usize, E
         bytes += blob.len();
     }
     bytes += check_patch(request, limits)?;
+    if let Some(response) = &request.response {
+        within("response_bytes", limits.response_bytes, response.size())?;
+        if response
+            .inputs
+            .bytes()
+            .is_some_and(|bytes| bytes.is_empty())
+        {
+            return Err(Error::invalid("response", "inputs of no bytes"));
+        }
+        bytes += response.size();
+    }
     within("append_bytes", limits.append_bytes, bytes)?;
     Ok(bytes)
 }
@@ -56,6 +67,9 @@ pub fn check_append(request: &AppendRequest, limits: &Limits) -> Result<usize, E
 fn check_empty(request: &AppendRequest) -> Result<(), Error> {
     if request.ends_stream.is_some() {
         return Err(Error::invalid("append", "a stream ends with an item"));
+    }
+    if request.response.is_some() {
+        return Err(Error::invalid("append", "a response has an item"));
     }
     let why = if !matches!(request.at, AppendAt::New(_)) {
         "no items"

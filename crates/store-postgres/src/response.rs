@@ -1,0 +1,148 @@
+//! What is kept of answers, as rows.
+
+use std::collections::BTreeMap;
+
+use contexture_ir::{ConversationId, NodeId, Owner, ResponseId};
+use contexture_store::rules::first_passed;
+use contexture_store::{Error, ResponseInputs, ResponseRecord, ResponseStatus, Thing};
+use futures_util::future::try_join;
+
+use crate::conv::{Conv, Key};
+use crate::fault::Fault;
+use crate::node_row;
+use crate::param::{Bytea, params};
+use crate::path::{Position, Tip};
+use crate::row::{bytes, bytes_or_null, get};
+use crate::tx::Tx;
+
+/// Stores the record of a new answer.
+pub(crate) async fn insert(
+    tx: &mut Tx<'_>,
+    conv: &Conv,
+    record: &ResponseRecord,
+) -> Result<(), Fault> {
+    let known = tx.row(
+        "SELECT true FROM contexture.responses WHERE conversation = $1 AND response_id = $2",
+        params![conv.key, record.id],
+    );
+    if known.await?.is_some() {
+        return Err(Error::already_exists(Thing::Response, record.id).into());
+    }
+    if let Some(base) = record.base {
+        node_row::tip(tx, conv.key, base).await?;
+    }
+    let text = |text: &str| Bytea::Own(text.as_bytes().to_vec());
+    tx.later(
+        "INSERT INTO contexture.responses \
+         (conversation, response_id, base_node, status, model, usage, inputs, finished_ms) \
+         VALUES ($1, $2, $3, $4, $5, $6, $7, $8)",
+        params![
+            conv.key,
+            record.id,
+            record.base,
+            i16::from(record.status.code()),
+            record.model.as_deref().map(text),
+            record.usage.as_deref().map(text),
+            record
+                .inputs
+                .column()
+                .map(|bytes| Bytea::Own(bytes.to_vec())),
+            record.finished_ms
+        ],
+    );
+    Ok(())
+}
+
+/// The record of an answer.
+pub(crate) async fn one(
+    tx: &Tx<'_>,
+    owner: &Owner,
+    id: &ConversationId,
+    response: ResponseId,
+) -> Result<ResponseRecord, Fault> {
+    let row = tx.row(
+        "SELECT base_node, status, model, usage, inputs, finished_ms FROM contexture.responses \
+         WHERE conversation = $1 AND response_id = $2",
+        params![Key::of(owner, id).bytes(), response],
+    );
+    let (conv, row) = try_join(Conv::see(tx, owner, id), row).await?;
+    let row = row.ok_or_else(|| Error::not_found(Thing::Response, response))?;
+    let damaged = |why: &str| conv.damaged("response", response, why);
+    let text = |index: usize| -> Result<Option<String>, Fault> {
+        let column: Option<&[u8]> = get(&row, index)?;
+        let text = column.map(|bytes| String::from_utf8(bytes.to_vec()));
+        Ok(text
+            .transpose()
+            .map_err(|_| damaged("a text is not UTF-8"))?)
+    };
+    let status: i16 = get(&row, 1)?;
+    let status = u8::try_from(status)
+        .ok()
+        .and_then(ResponseStatus::from_code);
+    Ok(ResponseRecord {
+        id: response,
+        base: bytes_or_null(&row, 0)?.map(NodeId::from_bytes),
+        status: status.ok_or_else(|| damaged("unknown status"))?,
+        model: text(2)?,
+        usage: text(3)?.map(Into::into),
+        inputs: ResponseInputs::from_column(get(&row, 4)?),
+        finished_ms: get::<Option<i64>>(&row, 5)?.unwrap_or_default(),
+    })
+}
+
+/// Takes the inputs of the answers that have seen a node at one of these positions.
+pub(crate) async fn forget(tx: &mut Tx<'_>, conv: &Conv, nodes: &[Position]) -> Result<(), Fault> {
+    let Some(first) = nodes.iter().map(|at| at.depth).min() else {
+        return Ok(());
+    };
+    let places: Vec<(i32, i32)> = nodes.iter().map(|at| (at.segment, at.depth)).collect();
+    let rows = tx
+        .rows(
+            "SELECT r.base_node, r.response_id, n.segment, n.depth FROM contexture.responses r \
+             JOIN contexture.nodes n ON n.conversation = r.conversation AND n.node_id = r.base_node \
+             WHERE r.conversation = $1 AND length(r.inputs) > 0 AND n.depth >= $2",
+            params![conv.key, first],
+        )
+        .await?;
+    // What is on one segment shares its path.
+    let mut by_segment: BTreeMap<i32, Vec<(i32, NodeId, ResponseId)>> = BTreeMap::new();
+    for row in &rows {
+        let (base, response) = (bytes(row, 0)?, bytes(row, 1)?);
+        let seen = (
+            get(row, 3)?,
+            NodeId::from_bytes(base),
+            ResponseId::from_bytes(response),
+        );
+        by_segment.entry(get(row, 2)?).or_default().push(seen);
+    }
+    let mut gone: Vec<ResponseId> = Vec::new();
+    for rows in by_segment.values() {
+        let Some((_, base, _)) = rows.iter().max_by_key(|(depth, _, _)| *depth) else {
+            continue;
+        };
+        let tip: Tip = node_row::tip(tx, conv.key, *base).await?;
+        let path = tip.stretches(tx, conv.key, 1).await?;
+        let path: Vec<_> = path.iter().map(|on| (on.segment, on.from, on.to)).collect();
+        if let Some(seen) = first_passed(&path, &places) {
+            let later = rows.iter().filter(|(depth, _, _)| *depth >= seen);
+            gone.extend(later.map(|(_, _, response)| *response));
+        }
+    }
+    if !gone.is_empty() {
+        tx.later(
+            "UPDATE contexture.responses SET inputs = '' \
+             WHERE conversation = $1 AND response_id = ANY ($2)",
+            params![conv.key, gone],
+        );
+    }
+    Ok(())
+}
+
+/// Takes the inputs of all answers of a conversation.
+pub(crate) fn forget_all(tx: &mut Tx<'_>, conv: &Conv) {
+    tx.later(
+        "UPDATE contexture.responses SET inputs = '' \
+         WHERE conversation = $1 AND length(inputs) > 0",
+        params![conv.key],
+    );
+}

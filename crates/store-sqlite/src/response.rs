@@ -1,0 +1,132 @@
+//! What is kept of answers, as rows.
+
+use std::collections::BTreeMap;
+
+use contexture_ir::{NodeId, ResponseId};
+use contexture_store::rules::first_passed;
+use contexture_store::{Error, ResponseInputs, ResponseRecord, ResponseStatus, Thing};
+use rusqlite::{Connection, OptionalExtension, params};
+
+use crate::codec;
+use crate::conv::Conv;
+use crate::fault::Fault;
+use crate::node_row;
+use crate::path::{Position, key, keys, stretches};
+
+/// Stores the record of a new answer.
+pub(crate) fn insert(conn: &Connection, conv: &Conv, record: &ResponseRecord) -> Result<(), Fault> {
+    let known: Option<i64> = conn
+        .prepare_cached("SELECT id FROM responses WHERE id >> 32 = ? AND response_id = ?")?
+        .query_row(params![conv.no, record.id.as_bytes()], |row| row.get(0))
+        .optional()?;
+    if known.is_some() {
+        return Err(Error::already_exists(Thing::Response, record.id).into());
+    }
+    if let Some(base) = record.base {
+        node_row::tip(conn, conv.no, base)?;
+    }
+    let (codec, inputs) = match record.inputs.column() {
+        Some(bytes) => {
+            let (codec, packed) = codec::pack(bytes);
+            (codec, Some(packed))
+        }
+        None => (codec::PLAIN, None),
+    };
+    let (first, last) = keys(conv.no);
+    let newest: Option<i64> = conn
+        .prepare_cached("SELECT max(id) FROM responses WHERE id BETWEEN ? AND ?")?
+        .query_row([first, last], |row| row.get(0))?;
+    conn.prepare_cached(
+        "INSERT INTO responses VALUES (?, ?, NULL, NULL, ?, ?, ?, NULL, NULL, ?, ?, NULL, ?, ?)",
+    )?
+    .execute(params![
+        newest.unwrap_or(first) + 1,
+        record.id.as_bytes(),
+        record.base.as_ref().map(NodeId::as_bytes),
+        record.status.code(),
+        record.model,
+        inputs,
+        record.usage.as_ref().map(|usage| usage.as_bytes()),
+        record.finished_ms,
+        codec,
+    ])?;
+    Ok(())
+}
+
+/// The record of an answer.
+pub(crate) fn get(conn: &Connection, conv: &Conv, id: ResponseId) -> Result<ResponseRecord, Fault> {
+    let mut statement = conn.prepare_cached(
+        "SELECT base_node, status, model, usage, codec, inputs, finished_ms FROM responses \
+         WHERE id >> 32 = ? AND response_id = ?",
+    )?;
+    let mut rows = statement.query(params![conv.no, id.as_bytes()])?;
+    let row = rows
+        .next()?
+        .ok_or_else(|| Error::not_found(Thing::Response, id))?;
+    let damaged = |why: &str| conv.damaged("response", id, why);
+    let base: Option<[u8; 16]> = row.get(0)?;
+    let usage = row.get_ref(3)?.as_blob_or_null()?.map(std::str::from_utf8);
+    let usage = usage
+        .transpose()
+        .map_err(|_| damaged("its usage is not UTF-8"))?;
+    let inputs = row.get_ref(5)?.as_blob_or_null()?;
+    let inputs = inputs.map(|stored| codec::unpack(row.get(4).unwrap_or(u8::MAX), stored));
+    let inputs = inputs.transpose().map_err(damaged)?;
+    Ok(ResponseRecord {
+        id,
+        base: base.map(NodeId::from_bytes),
+        status: ResponseStatus::from_code(row.get(1)?).ok_or_else(|| damaged("unknown status"))?,
+        model: row.get(2)?,
+        usage: usage.map(Into::into),
+        inputs: ResponseInputs::from_column(inputs.as_deref()),
+        finished_ms: row.get::<_, Option<i64>>(6)?.unwrap_or_default(),
+    })
+}
+
+/// Takes the inputs of the answers that have seen a node at one of these positions.
+pub(crate) fn forget(conn: &Connection, conv: &Conv, nodes: &[Position]) -> Result<(), Fault> {
+    if nodes.is_empty() {
+        return Ok(());
+    }
+    let places: Vec<(u32, u32)> = nodes.iter().map(|at| (at.segment, at.depth)).collect();
+    let (first, last) = keys(conv.no);
+    let rows = conn
+        .prepare_cached(
+            "SELECT id, base_node FROM responses WHERE id BETWEEN ? AND ? \
+             AND length(inputs) > 0 AND base_node IS NOT NULL",
+        )?
+        .query_map([first, last], |row| Ok((row.get(0)?, row.get(1)?)))?
+        .collect::<Result<Vec<(i64, [u8; 16])>, _>>()?;
+    // What is on one segment shares its path.
+    let mut by_segment: BTreeMap<u32, Vec<(u32, i64)>> = BTreeMap::new();
+    for (row, base) in rows {
+        let at = node_row::tip(conn, conv.no, NodeId::from_bytes(base))?.position;
+        by_segment
+            .entry(at.segment)
+            .or_default()
+            .push((at.depth, row));
+    }
+    for (segment, rows) in by_segment {
+        let depth = rows.iter().map(|(depth, _)| *depth).max().unwrap_or(0);
+        let path = stretches(conn, conv.no, Position { segment, depth }, 1, depth)?;
+        let path: Vec<_> = path.iter().map(|on| (on.segment, on.from, on.to)).collect();
+        let Some(seen) = first_passed(&path, &places) else {
+            continue;
+        };
+        for (_, row) in rows.iter().filter(|(depth, _)| *depth >= seen) {
+            conn.prepare_cached("UPDATE responses SET codec = 0, inputs = x'' WHERE id = ?")?
+                .execute([row])?;
+        }
+    }
+    Ok(())
+}
+
+/// Takes the inputs of all answers of a conversation.
+pub(crate) fn forget_all(conn: &Connection, conv: &Conv) -> Result<(), Fault> {
+    conn.prepare_cached(
+        "UPDATE responses SET codec = 0, inputs = x'' WHERE id BETWEEN ? AND ? \
+         AND length(inputs) > 0",
+    )?
+    .execute([key(conv.no, 0), key(conv.no, u32::MAX)])?;
+    Ok(())
+}
