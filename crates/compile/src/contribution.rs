@@ -4,9 +4,10 @@ use std::sync::Arc;
 
 use contexture_ir::{Fragment, Item, Message};
 use contexture_render::Renderer;
+use serde::{Deserialize, Serialize};
 
 /// Where a contribution stands in the payload, from the first byte to the last.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, serde::Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Band {
     /// The system prompt, before everything.
@@ -36,7 +37,7 @@ impl Band {
 }
 
 /// How often a contribution's text changes, which decides whether it may stand before the history.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, serde::Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Stability {
     /// Never within a conversation.
@@ -52,7 +53,7 @@ pub enum Stability {
 ///
 /// Minima are granted first, in the order of the contributions; then each takes up to its share of
 /// what the minima left, and never more than `max`. What nobody takes is the history's.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Budget {
     /// Granted before any share. Default 0.
     pub min: u64,

@@ -54,6 +54,7 @@ mod request;
 mod schema;
 mod scratch;
 mod state;
+mod stored;
 mod table;
 mod treatment;
 mod weigh;
@@ -94,4 +95,5 @@ pub use report::{
 pub use request::{CompileInput, CompileRequest, Cover, PathItem};
 pub use scratch::Scratch;
 pub use state::{Placement, StateError};
+pub use stored::{COMPILER, StoredCallError, load_call, store_call};
 pub use table::{Width, render_table};

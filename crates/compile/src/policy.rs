@@ -11,6 +11,7 @@ use std::collections::BTreeSet;
 
 use contexture_catalogue::Prices;
 use contexture_wire::Format;
+use serde::{Deserialize, Serialize};
 
 use crate::cache::marks::MarkPolicy;
 use crate::cache::rules::CacheRules;
@@ -18,7 +19,7 @@ use crate::cache::worth::CacheState;
 use crate::preview::PreviewPolicy;
 
 /// How the history is shown.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HistoryPolicy {
     /// How much of it at most. Default: all.
     pub window: Window,
@@ -49,7 +50,7 @@ impl HistoryPolicy {
 
 /// How much of the history is sent at most, newest first. What is required (the first user message,
 /// the one being answered, the last round, pinned items) is sent in any case.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub enum Window {
     /// All that fits.
@@ -62,7 +63,7 @@ pub enum Window {
 }
 
 /// When and how far the history is trimmed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TrimPolicy {
     /// Once the history does not fit, it is trimmed to this per cent of its space, so that the next
     /// calls extend it instead of trimming again. Default 70; 100 fills the window, for a single call.
@@ -76,7 +77,7 @@ impl Default for TrimPolicy {
 }
 
 /// Whether old content is cleared.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Clear {
     /// Never.
     Never,
@@ -102,7 +103,7 @@ impl Clear {
 }
 
 /// What is cleared, and when.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ClearPolicy {
     /// Clearing is considered when the history takes more than this per cent of its space. Default
     /// 100: only when something has to go. Below that it is done only if it pays: if it saves more, over
@@ -143,7 +144,7 @@ impl Default for ClearPolicy {
 }
 
 /// How the provider's prompt cache is used.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CachePolicy {
     /// How the model caches.
     pub rules: CacheRules,

@@ -12,12 +12,13 @@
 
 use contexture_catalogue::{CacheKind, ModelSpec};
 use contexture_wire::{Format, Ttl, mark_name};
+use serde::{Deserialize, Serialize};
 
 /// How long an unmarked prefix is taken to be kept where nothing is known: five minutes.
 const IDLE_SECONDS: u64 = 300;
 
 /// How one model caches prompts behind one format.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CacheRules {
     /// The format the model is spoken to in.
     pub format: Format,

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use contexture_tokens::TokenCounter;
+use serde::{Deserialize, Serialize};
 
 use crate::reading::READ_TOOL;
 
@@ -10,7 +11,7 @@ use crate::reading::READ_TOOL;
 ///
 /// Characters are Unicode scalar values. Where head, tail and error lines do not fit below the threshold they are
 /// shortened until they do.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PreviewPolicy {
     /// Outputs larger than this are previewed, and no preview is larger. Default 5,000 characters. Less than
     /// [`Size::SMALLEST`] counts as that.
@@ -27,7 +28,7 @@ pub struct PreviewPolicy {
 }
 
 /// What is different for one tool.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum ToolPreview {
     /// Its outputs are never previewed.
     Never,
@@ -36,7 +37,7 @@ pub enum ToolPreview {
 }
 
 /// How large a text is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Size {
     /// In Unicode scalar values.
     Characters(u64),
