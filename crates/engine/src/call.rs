@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use contexture_compile::{
-    Advice, Band, CompileInput, Compiled, Content, Contribution, PathItem, Payload, Plan, Report,
-    Target, compile,
+    Advice, Band, CompileInput, Compiled, Content, Contribution, Cover, PathItem, Payload, Plan,
+    Report, Target, compile,
 };
 use contexture_ir::{BranchName, NodeId};
 use contexture_render::{Renderer, XmlRenderer};
@@ -14,7 +14,9 @@ use contexture_wire::{Format, Renames};
 
 use crate::conversation::Conversation;
 use crate::error::EngineError;
+use crate::inputs::CallInputs;
 use crate::instructions::Instructions;
+use crate::path::Path;
 
 /// A compiled call: what to send, why it looks so, and what is needed to store the answer.
 #[derive(Clone, Debug)]
@@ -31,12 +33,21 @@ pub struct CompiledCall {
     pub(crate) branch: BranchName,
     pub(crate) format: Format,
     pub(crate) renames: Renames,
+    pub(crate) inputs: Arc<CallInputs>,
+}
+
+/// What the tree gives to a call.
+#[derive(Debug, Default)]
+pub(crate) struct Given {
+    pub(crate) items: Vec<PathItem>,
+    pub(crate) covers: Vec<Cover>,
+    pub(crate) plan: Plan,
 }
 
 impl CompiledCall {
     pub(crate) fn new(
         compiled: Compiled,
-        format: Format,
+        inputs: CallInputs,
         plan_key: String,
         branch: BranchName,
         base: Option<NodeId>,
@@ -49,8 +60,9 @@ impl CompiledCall {
             plan_key,
             base,
             branch,
-            format,
+            format: inputs.request.dialect.format,
             renames: compiled.renames,
+            inputs: Arc::new(inputs),
         }
     }
 
@@ -97,40 +109,52 @@ impl Conversation {
         let mut contributions = said_before(&self.instructions(at.clone()).await?)?;
         contributions.extend_from_slice(also);
         let plan_key = format!("@plan/{}/{}", target.format(), target.model());
-        let plan = self.plan(&plan_key, at.clone()).await?;
-        let covers = self.covers_at(at.clone()).await?.on(&path.nodes);
-        let pins = self.pins_at(at).await?;
-        let items: Vec<PathItem> = path
-            .nodes
-            .iter()
-            .zip(&path.items)
-            .map(|(node, item)| PathItem {
-                node: Some(node.id),
-                item: Arc::clone(item),
-                hash: node.content_hash,
-                audience: node.audience,
-                pinned: pins.nodes.contains(&node.id),
-            })
-            .collect();
-        let spec = self.engine().catalogue().resolve(target.model())?;
+        let given = self.given(&path, at, &plan_key).await?;
+        let encoding = self.engine().catalogue().resolve(target.model())?.encoding;
 
         let input = CompileInput {
-            path: &items,
-            covers: &covers,
+            path: &given.items,
+            covers: &given.covers,
             passes: &[],
             contributions: &contributions,
-            plan: &plan,
+            plan: &given.plan,
             request: &request,
-            counter: counter_for(spec.encoding),
+            counter: counter_for(encoding),
         };
         let compiled = self.with_scratch(|scratch| compile(&input, scratch))?;
+        let inputs = CallInputs {
+            request,
+            contributions,
+            encoding,
+        };
         Ok(CompiledCall::new(
-            compiled,
-            target.format(),
-            plan_key,
-            branch,
-            path.head,
+            compiled, inputs, plan_key, branch, path.head,
         ))
+    }
+
+    /// What the tree says at the end of a path, for a call with this plan.
+    pub(crate) async fn given(
+        &self,
+        path: &Path,
+        at: At,
+        plan_key: &str,
+    ) -> Result<Given, EngineError> {
+        let plan = self.plan(plan_key, at.clone()).await?;
+        let covers = self.covers_at(at.clone()).await?.on(&path.nodes);
+        let pins = self.pins_at(at).await?;
+        let items = path.nodes.iter().zip(&path.items);
+        let items = items.map(|(node, item)| PathItem {
+            node: Some(node.id),
+            item: Arc::clone(item),
+            hash: node.content_hash,
+            audience: node.audience,
+            pinned: pins.nodes.contains(&node.id),
+        });
+        Ok(Given {
+            items: items.collect(),
+            covers,
+            plan,
+        })
     }
 
     /// The plan of the last call that is on this path; a first call has an empty one.

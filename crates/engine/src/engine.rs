@@ -13,6 +13,7 @@ use crate::compaction::Breakers;
 use crate::environment::{Clock, IdSource, RandomIds, SystemClock};
 use crate::error::EngineError;
 use crate::open::Database;
+use crate::record_level::RecordLevel;
 use crate::secrets::Secrets;
 
 /// Opens and lists conversations. Cheap to clone; clones share everything.
@@ -24,6 +25,7 @@ pub struct Engine {
     catalogue: Arc<Catalogue>,
     secrets: Option<Arc<Secrets>>,
     breakers: Arc<Breakers>,
+    record_level: RecordLevel,
 }
 
 impl Engine {
@@ -37,6 +39,7 @@ impl Engine {
             catalogue: Arc::new(Catalogue::builtin().clone()),
             secrets: None,
             breakers: Arc::default(),
+            record_level: RecordLevel::default(),
         }
     }
 
@@ -93,6 +96,15 @@ impl Engine {
         self
     }
 
+    /// The same engine, keeping so much of each call with its answer. Default:
+    /// [`RecordLevel::Inputs`]. What holds a secret that [`Self::with_secrets`] knows, or is larger than
+    /// the store takes, is kept as hashes.
+    #[must_use]
+    pub const fn with_record_level(mut self, level: RecordLevel) -> Self {
+        self.record_level = level;
+        self
+    }
+
     /// The owner's conversations, most recently updated first, a page at a time.
     pub async fn conversations(
         &self,
@@ -126,6 +138,10 @@ impl Engine {
 
     pub(crate) fn secrets(&self) -> Option<&Secrets> {
         self.secrets.as_deref()
+    }
+
+    pub(crate) const fn record_level(&self) -> RecordLevel {
+        self.record_level
     }
 
     pub(crate) fn breakers(&self) -> &Breakers {

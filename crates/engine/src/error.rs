@@ -142,6 +142,15 @@ pub enum EngineError {
         /// The node.
         compaction: contexture_ir::NodeId,
     },
+    /// A past call cannot be compiled again.
+    #[error("cannot replay {response}")]
+    Unreplayable {
+        /// Its answer.
+        response: contexture_ir::ResponseId,
+        /// Why.
+        #[source]
+        why: crate::unreplayable::Unreplayable,
+    },
     /// The answer has no place in this format.
     #[error("cannot record an answer in {format}: expected a provider's response body")]
     NotAResponse {
@@ -177,6 +186,7 @@ impl EngineError {
             Self::NothingToCompact { .. } => "nothing_to_compact",
             Self::CoverOverlap { .. } => "cover_overlap",
             Self::NotInEffect { .. } => "not_in_effect",
+            Self::Unreplayable { .. } => "unreplayable",
             Self::NotAResponse { .. } => "not_a_response",
         }
     }
@@ -209,6 +219,7 @@ impl EngineError {
             | Self::NothingToCompact { .. }
             | Self::CoverOverlap { .. }
             | Self::NotInEffect { .. }
+            | Self::Unreplayable { .. }
             | Self::NotAResponse { .. } => false,
         }
     }

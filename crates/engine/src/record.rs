@@ -26,6 +26,8 @@ const BEFORE: u64 = 16;
 /// What became of a model's answer.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Recorded {
+    /// The answer's id, by which it is [replayed](Conversation::replay).
+    pub response: ResponseId,
     /// The head of the branch the answer is on.
     pub head: Option<NodeId>,
     /// That branch.
@@ -48,6 +50,9 @@ pub struct Recorded {
 impl Conversation {
     /// Stores a model's answer to a compiled call, together with the plan of that call: one
     /// transaction. `response` is the provider's response body, in the format of the call.
+    ///
+    /// With it is kept what the call was compiled from, as far as
+    /// [`Engine::with_record_level`](crate::Engine::with_record_level) says.
     ///
     /// The answer goes behind the head the call was compiled against. If the branch has moved since,
     /// it is kept on a branch of its own. Recording the same answer twice stores it once. Calls of tools
@@ -95,7 +100,9 @@ impl Conversation {
             });
         let items: Vec<NewItem> = items.collect();
         let info = lifted.transcript.response.unwrap_or_default();
+        let response = self.engine().response_record(id, call, &info);
         let mut recorded = Recorded {
+            response: id,
             head: call.base,
             branch: call.branch.clone(),
             sibling: false,
@@ -115,6 +122,7 @@ impl Conversation {
         let mut request = AppendRequest::new(at, items, now);
         request.on_moved = OnMoved::Sibling;
         request.patch = self.answer_patch(call)?;
+        request.response = Some(response);
         let appended = self
             .store()
             .append(self.owner(), self.id(), request)

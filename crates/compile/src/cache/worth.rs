@@ -41,7 +41,7 @@ pub struct Rewrite {
 }
 
 /// Whether the cache still holds what was written.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub enum CacheState {
     /// It does, as far as is known.
     #[default]

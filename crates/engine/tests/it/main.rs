@@ -14,6 +14,7 @@ mod grown;
 mod imports;
 mod offload;
 mod pins;
+mod replay;
 mod secrets;
 mod support;
 mod tree;

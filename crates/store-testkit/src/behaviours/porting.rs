@@ -106,6 +106,26 @@ async fn rich(store: Tested) -> Chat {
         ..AppendRequest::new(Chat::at_tip("main"), vec![item("after")], NOW)
     };
     chat.append(request).await.unwrap();
+    answers(&chat).await;
+    for (base, words) in [
+        ("number 200", ["fork", "of the fork"]),
+        ("fork", ["other", "more"]),
+        ("picture", ["early", "side"]),
+    ] {
+        let name = chat.rewind("main", base, Activation::Activate).await;
+        let copy = NewItem {
+            copied_from: Some(node("number 201")),
+            ..item(words[1])
+        };
+        chat.tip(&name, vec![item(words[0]), copy]).await.unwrap();
+    }
+    names(&chat).await;
+    beside(&chat).await;
+    chat
+}
+
+/// Answers with inputs of each kind.
+async fn answers(chat: &Chat) {
     for (n, inputs) in [
         ResponseInputs::Recorded(Arc::from(&b"\xff inputs"[..])),
         ResponseInputs::Redacted,
@@ -136,21 +156,6 @@ async fn rich(store: Tested) -> Chat {
         };
         chat.append(request).await.unwrap();
     }
-    for (base, words) in [
-        ("number 200", ["fork", "of the fork"]),
-        ("fork", ["other", "more"]),
-        ("picture", ["early", "side"]),
-    ] {
-        let name = chat.rewind("main", base, Activation::Activate).await;
-        let copy = NewItem {
-            copied_from: Some(node("number 201")),
-            ..item(words[1])
-        };
-        chat.tip(&name, vec![item(words[0]), copy]).await.unwrap();
-    }
-    names(&chat).await;
-    beside(&chat).await;
-    chat
 }
 
 /// What answers were computed from goes with them, where no value was redacted.

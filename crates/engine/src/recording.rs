@@ -1,0 +1,103 @@
+//! What is kept of a call, so that it can be compiled again.
+//!
+//! The path, the plan, pins and compactions in effect are on the tree: kept is what is not. Not here:
+//! compiling it again.
+
+use std::sync::Arc;
+
+use contexture_catalogue::Encoding;
+use contexture_compile::{COMPILER, store_call};
+use contexture_ir::{FinishReason, Raw, ResponseId, ResponseInfo};
+use contexture_store::{ResponseInputs, ResponseRecord, ResponseStatus};
+use serde::{Deserialize, Serialize};
+
+use crate::call::CompiledCall;
+use crate::engine::Engine;
+use crate::record_level::RecordLevel;
+
+/// The version of [`CallRecord`].
+pub(crate) const VERSION: u32 = 1;
+
+/// What is stored as the inputs of an answer.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct CallRecord {
+    pub(crate) version: u32,
+    /// Who compiled it.
+    pub(crate) compiler: String,
+    /// The key of its plan.
+    pub(crate) plan: String,
+    pub(crate) encoding: Encoding,
+    /// The hash of the payload's bytes.
+    pub(crate) hash: String,
+    /// Its length.
+    pub(crate) bytes: usize,
+    /// The request and the contributions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) call: Option<Raw>,
+    /// The payload.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) payload: Option<String>,
+}
+
+impl Engine {
+    /// The record of a call and its answer. Never an error: what cannot be kept whole is kept as hashes.
+    pub(crate) fn response_record(
+        &self,
+        id: ResponseId,
+        call: &CompiledCall,
+        info: &ResponseInfo,
+    ) -> ResponseRecord {
+        let usage = info.usage.as_ref();
+        let usage = usage.and_then(|usage| serde_json::to_string(usage).ok());
+        let cut = matches!(
+            info.finish,
+            Some(FinishReason::Length | FinishReason::ContentFilter)
+        );
+        ResponseRecord {
+            status: match cut {
+                true => ResponseStatus::Incomplete,
+                false => ResponseStatus::Completed,
+            },
+            model: Some(call.inputs.request.model.clone()),
+            usage: usage.map(Into::into),
+            inputs: ResponseInputs::Recorded(self.inputs_of(call)),
+            ..ResponseRecord::new(id, call.base, self.now_ms())
+        }
+    }
+
+    fn inputs_of(&self, call: &CompiledCall) -> Arc<[u8]> {
+        let mut record = CallRecord {
+            version: VERSION,
+            compiler: COMPILER.to_owned(),
+            plan: call.plan_key.clone(),
+            encoding: call.inputs.encoding,
+            hash: call.payload.hash().to_string(),
+            bytes: call.payload.len(),
+            call: None,
+            payload: None,
+        };
+        let hashes = bytes(&record);
+        let level = self.record_level();
+        if level == RecordLevel::Hashes {
+            return hashes.into();
+        }
+        record.call = store_call(&call.inputs.request, &call.inputs.contributions).ok();
+        record.payload = (level == RecordLevel::Payload).then(|| call.payload.to_json());
+        let whole = bytes(&record);
+        // An answer that cost money is not refused for what is kept beside it, and no secret is kept.
+        let fits = whole.len() <= self.store().limits().response_bytes / 2;
+        let secret = self.secrets().is_some_and(|secrets| {
+            let text = std::str::from_utf8(&whole).unwrap_or_default();
+            secrets.redact(text) != text
+        });
+        match fits && !secret {
+            true => whole.into(),
+            false => hashes.into(),
+        }
+    }
+}
+
+fn bytes(record: &CallRecord) -> Vec<u8> {
+    // Strings, numbers and JSON: nothing that could not be written.
+    serde_json::to_vec(record).unwrap_or_else(|_| b"{}".to_vec())
+}

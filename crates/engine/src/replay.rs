@@ -1,0 +1,137 @@
+//! Compiling a past call again, byte for byte.
+//!
+//! The path, the plan, pins and compactions are read where they were then: at the node the call was
+//! compiled from, which never changes. The rest was kept with the answer. Nothing else goes into a
+//! payload: no clock, no catalogue, no fragments that a handle has now.
+
+use contexture_compile::{COMPILER, CompileInput, Payload, Scratch, compile, load_call};
+use contexture_ir::{ContentHash, NodeId, ResponseId};
+use contexture_store::{At, ReadRequest, ResponseInputs};
+use contexture_tokens::counter_for;
+
+use crate::call::Given;
+use crate::conversation::Conversation;
+use crate::error::EngineError;
+use crate::path::Pages;
+use crate::recording::{CallRecord, VERSION};
+use crate::unreplayable::Unreplayable;
+
+/// A past call, compiled again.
+#[derive(Clone, Debug)]
+pub struct Replayed {
+    /// Whose call it was.
+    pub response: ResponseId,
+    /// The head it was compiled from; `None`: an empty path.
+    pub base: Option<NodeId>,
+    /// The payload as it is compiled now.
+    pub payload: Payload,
+    /// The hash of the payload that was sent.
+    pub sent: ContentHash,
+    /// The hash of the payload as it is compiled now.
+    pub rebuilt: ContentHash,
+    /// The version of the compiler then.
+    pub compiler: String,
+    /// The first byte that differs, where the payload itself was kept.
+    pub differs_at: Option<usize>,
+}
+
+impl Replayed {
+    /// Whether the payload is the one that was sent, byte for byte.
+    #[must_use]
+    pub fn is_equal(&self) -> bool {
+        self.sent == self.rebuilt
+    }
+
+    /// Whether it was compiled by another version, which alone may give other bytes.
+    #[must_use]
+    pub fn is_of_another_compiler(&self) -> bool {
+        self.compiler != COMPILER
+    }
+}
+
+impl Conversation {
+    /// Compiles a past call again from what was kept of it, and says whether the payload is the one that
+    /// was sent.
+    ///
+    /// # Errors
+    /// `NotFound` for an answer that is not there; [`EngineError::Unreplayable`];
+    /// [`EngineError::Refused`] if another compiler refuses it; or the store's.
+    pub async fn replay(&self, response: ResponseId) -> Result<Replayed, EngineError> {
+        let stored = self.store().response(self.owner(), self.id(), response);
+        let stored = stored.await?;
+        let unreplayable = |why| EngineError::Unreplayable { response, why };
+        let bytes = match stored.inputs {
+            ResponseInputs::Recorded(bytes) => bytes,
+            ResponseInputs::None => return Err(unreplayable(Unreplayable::NotRecorded)),
+            ResponseInputs::Redacted => return Err(unreplayable(Unreplayable::Redacted)),
+        };
+        let unreadable = |why: String| unreplayable(Unreplayable::Unreadable { why });
+        let record: CallRecord =
+            serde_json::from_slice(&bytes).map_err(|error| unreadable(error.to_string()))?;
+        if record.version > VERSION {
+            let version = record.version;
+            return Err(unreplayable(Unreplayable::Newer { version }));
+        }
+        let sent: ContentHash = record
+            .hash
+            .parse()
+            .map_err(|error: contexture_ir::Error| unreadable(error.to_string()))?;
+        let Some(call) = &record.call else {
+            return Err(unreplayable(Unreplayable::NotRecorded));
+        };
+        let (request, contributions) =
+            load_call(call).map_err(|error| unreadable(error.to_string()))?;
+        let given = match stored.base {
+            Some(base) => {
+                let path = self.path(ReadRequest::whole(At::Node(base))).await?;
+                self.given(&path, At::Node(base), &record.plan).await?
+            }
+            None => Given::default(),
+        };
+        let input = CompileInput {
+            path: &given.items,
+            covers: &given.covers,
+            passes: &[],
+            contributions: &contributions,
+            plan: &given.plan,
+            request: &request,
+            counter: counter_for(record.encoding),
+        };
+        let payload = compile(&input, &mut Scratch::new())?.payload;
+        let rebuilt = payload.hash();
+        let differs_at = record.payload.as_ref().filter(|_| rebuilt != sent);
+        Ok(Replayed {
+            response,
+            base: stored.base,
+            sent,
+            rebuilt,
+            compiler: record.compiler,
+            differs_at: differs_at.map(|sent| first_difference(sent, &payload)),
+            payload,
+        })
+    }
+
+    /// The answers on a path, oldest first. Of those that were imported nothing is kept but their items.
+    ///
+    /// # Errors
+    /// The store's.
+    pub async fn responses(&self, at: At) -> Result<Vec<ResponseId>, EngineError> {
+        let request = ReadRequest::whole(at);
+        let mut pages = Pages::of(self.store(), self.owner(), self.id(), request);
+        let mut found: Vec<ResponseId> = Vec::new();
+        while let Some(page) = pages.next().await? {
+            for response in page.nodes.iter().filter_map(|node| node.response) {
+                if found.last() != Some(&response) {
+                    found.push(response);
+                }
+            }
+        }
+        Ok(found)
+    }
+}
+
+fn first_difference(sent: &str, rebuilt: &Payload) -> usize {
+    let rebuilt = rebuilt.pieces().flat_map(str::bytes);
+    let same = sent.bytes().zip(rebuilt).take_while(|(a, b)| a == b);
+    same.count()
+}
