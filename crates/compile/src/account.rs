@@ -18,7 +18,7 @@ use crate::plan::EpochReport;
 use crate::reading::READ_TOOL;
 use crate::refusal::RequiredSegment;
 use crate::report::{
-    PayloadReport, Report, Rewriting, Rewritten, Segment, TargetReport, Totals, Verdict,
+    Counted, PayloadReport, Report, Rewriting, Rewritten, Segment, TargetReport, Totals, Verdict,
 };
 
 /// What must be sent, for a refusal.
@@ -120,6 +120,10 @@ pub(crate) fn report(
             tokens,
             low,
             exact,
+            counted: Counted {
+                low: ledger.counted.map_or(low, |counted| counted.low),
+                high: ledger.counted.map_or(tokens, |counted| counted.high),
+            },
             framing: framing.high,
             share: share(tokens, ledger.limit),
             items: ledger.input.path.len(),

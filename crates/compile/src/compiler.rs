@@ -187,6 +187,7 @@ impl Target {
             params,
             tools: self.tools.clone(),
             media: rules_of(spec).clone(),
+            narrowing: None,
             tool_prompt: spec.tool_prompt,
             prefill: spec.capabilities.prefill,
             history: self.history.clone(),

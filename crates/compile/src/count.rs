@@ -3,6 +3,7 @@
 use std::iter::Sum;
 use std::ops::{Add, AddAssign, Sub};
 
+use contexture_ir::Item;
 use contexture_tokens::TokenCount;
 use contexture_wire::Format;
 
@@ -115,6 +116,15 @@ pub struct Framing {
 }
 
 impl Framing {
+    /// What stands around an item within its message.
+    pub(crate) const fn around(&self, item: &Item) -> Tokens {
+        match item {
+            Item::FunctionCall(_) => self.call,
+            Item::FunctionCallOutput(_) => self.output,
+            _ => Tokens::ZERO,
+        }
+    }
+
     /// The bounds of a format.
     #[must_use]
     pub const fn of(format: Format) -> Self {

@@ -15,7 +15,7 @@ use crate::entry::{Entry, Shown};
 use crate::history::History;
 use crate::memo::Memo;
 use crate::passes::host::Pass;
-use crate::passes::lower::Press;
+use crate::passes::lower::{Made, Press};
 use crate::passes::repair::repair;
 use crate::passes::select::select;
 use crate::passes::verify::is_sound;
@@ -39,7 +39,7 @@ pub(crate) struct Front {
     pub(crate) covered: Vec<Covered>,
     /// Whether it is in order, each call with an id of its own.
     pub(crate) sound: bool,
-    made_for: (u32, u32),
+    made_for: Made,
     treatment: Treatment,
     path: Vec<(ContentHash, bool, bool)>,
     /// By id of a call or an item: the first entry that has it.
@@ -80,7 +80,7 @@ impl Front {
             rewritten: Vec::new(),
             sound: true,
             covered: covered(path, treatment, press, memo),
-            made_for: press.variants(),
+            made_for: press.made(),
             path: path.iter().map(identity).collect(),
             ids: IndexMap::new(),
         };
@@ -91,7 +91,7 @@ impl Front {
     /// Whether it was made for the same target and of a beginning of this path.
     pub(crate) fn fits(&self, press: &Press<'_>, treatment: &Treatment, path: &[PathItem]) -> bool {
         let known = path.get(..self.path.len());
-        self.made_for == press.variants()
+        self.made_for == press.made()
             && self.treatment == *treatment
             && known.is_some_and(|known| known.iter().map(identity).eq(self.path.iter().copied()))
     }

@@ -28,6 +28,8 @@ pub(crate) struct Ledger<'a> {
     pub(crate) cut: &'a Cut,
     pub(crate) frame: &'a Frame,
     pub(crate) envelope: &'a Envelope,
+    /// What was counted of all that is sent, where that was narrowed.
+    pub(crate) counted: Option<Tokens>,
 }
 
 impl Ledger<'_> {

@@ -20,6 +20,7 @@ mod aside;
 mod assemble;
 mod block;
 mod cache;
+mod calibration;
 mod clearing;
 pub mod compaction;
 mod compiler;
@@ -38,6 +39,7 @@ mod html;
 mod items;
 mod ledger;
 mod memo;
+mod narrowing;
 mod notes;
 mod params;
 mod passes;
@@ -71,6 +73,7 @@ pub use cache::report::{CacheReport, MarkReport};
 pub use cache::rules::CacheRules;
 pub use cache::trace::{CacheTrace, Call, replay, replay_windowed};
 pub use cache::worth::{CacheState, Rewrite, Worth, behind, worth};
+pub use calibration::Calibration;
 pub use compiler::{CompileError, Compiler, Target};
 pub use contexture_tokens::TokenCounter;
 pub use contribution::{Band, Budget, Content, Contribution, Stability};
@@ -78,6 +81,7 @@ pub use count::{Framing, Tokens};
 pub use guardrails::{GuardrailError, Guardrails};
 pub use html::render_html;
 pub use items::{ItemVerdict, explain_items};
+pub use narrowing::Narrowing;
 pub use passes::host::{Pass, PassPoint, ViewItem};
 pub use payload::Payload;
 pub use pipeline::{Compiled, compile};
@@ -89,7 +93,7 @@ pub use preview::{
 pub use reading::{READ_TOOL, read_tool};
 pub use refusal::{Refusal, RequiredSegment};
 pub use report::{
-    OmitReason, Omitted, PayloadReport, Repair, Report, Rewriting, Rewritten, Segment,
+    Counted, OmitReason, Omitted, PayloadReport, Repair, Report, Rewriting, Rewritten, Segment,
     TargetReport, Totals, Verdict,
 };
 pub use request::{CompileInput, CompileRequest, Cover, PathItem};

@@ -21,6 +21,7 @@ use crate::cache::report::CacheReport;
 use crate::cache::worth::Worth;
 use crate::clearing::{Clearing, decide};
 use crate::contribution::{Band, Contribution};
+use crate::count::Tokens;
 use crate::cut::Cut;
 use crate::frame::Frame;
 use crate::front::Front;
@@ -186,6 +187,7 @@ fn back(call: &Call<'_>, memo: &mut Memo) -> Result<Outcome, Refusal> {
         trimmed: cut.moved,
     };
     let (plan, epoch) = input.plan.next(prefix, &sent, view);
+    let counted = counted(call, &slots, &placed, &middle, memo)?;
     let ledger = Ledger {
         input,
         limit,
@@ -196,6 +198,7 @@ fn back(call: &Call<'_>, memo: &mut Memo) -> Result<Outcome, Refusal> {
         cut: &cut,
         frame: &frame,
         envelope: &envelope,
+        counted,
     };
     let report = report(&ledger, epoch, cache, &payload);
     let omitted: usize = report.omitted.iter().map(|omitted| omitted.items).sum();
@@ -230,6 +233,28 @@ fn says_more(slots: &[Slot<'_>], placed: &[Placed], bridges: &[Contribution]) ->
         let bridge = bridges.any(|one| std::ptr::eq(one, slot.contribution));
         !bridge && placed.pieces.iter().any(|piece| piece.elements() > 0)
     })
+}
+
+/// What was counted of all that is sent, before it was narrowed; nothing where it was not.
+fn counted(
+    call: &Call<'_>,
+    slots: &[Slot<'_>],
+    placed: &[Placed],
+    history: &[&Piece],
+    memo: &mut Memo,
+) -> Result<Option<Tokens>, Refusal> {
+    if call.input.request.narrowing.is_none() {
+        return Ok(None);
+    }
+    let press = call.press.plain();
+    let frame = Frame::weigh(call.input.request, slots, &press, memo);
+    let mut all = frame.tools + frame.framing;
+    let sent = slots.iter().zip(placed);
+    for (slot, placed) in sent.filter(|(_, placed)| placed.units > 0) {
+        let plain = place(slot, placed.units, &press, memo)?;
+        all += plain.text + plain.framing;
+    }
+    Ok(Some(all + history.iter().map(|piece| piece.counted).sum()))
 }
 
 /// Sets the cache marks, and tells what is expected of the cache and what it will keep.

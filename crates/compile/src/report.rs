@@ -144,6 +144,8 @@ pub struct Totals {
     pub low: u64,
     /// Whether text and media were counted, not estimated; what the format adds is known within bounds at best.
     pub exact: bool,
+    /// What was counted, before calibration narrowed it to `low` and `tokens`.
+    pub counted: Counted,
     /// Of `tokens`: what the format adds around messages, tools and the request.
     pub framing: u64,
     /// Per cent of the limit.
@@ -152,6 +154,16 @@ pub struct Totals {
     pub items: usize,
     /// Elements of the payload's array of messages.
     pub messages: usize,
+}
+
+/// A number of tokens between two bounds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct Counted {
+    /// At least so many.
+    pub low: u64,
+    /// At most so many.
+    pub high: u64,
 }
 
 /// Items of the path that are not in the payload.

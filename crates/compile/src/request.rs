@@ -8,6 +8,7 @@ use contexture_tokens::TokenCounter;
 use contexture_wire::Dialect;
 
 use crate::contribution::Contribution;
+use crate::narrowing::Narrowing;
 use crate::passes::host::Pass;
 use crate::plan::Plan;
 use crate::policy::{CachePolicy, HistoryPolicy};
@@ -104,6 +105,8 @@ pub struct CompileRequest {
     pub prefill: bool,
     /// How the model counts pictures, files and sound.
     pub media: MediaRules,
+    /// What reports of usage have left of the ranges of counts. `None`: all.
+    pub narrowing: Option<Narrowing>,
     /// The system prompt that the provider adds to requests with tools. Absent: the format's bounds.
     pub tool_prompt: Option<ToolPrompt>,
     /// How much of the history is shown, and how.

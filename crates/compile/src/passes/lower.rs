@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use std::ops::Range;
 use std::sync::Arc;
 
-use contexture_ir::{ContentHash, Item, ToolDefinition};
+use contexture_ir::{ContentHash, Item, Part, ToolDefinition};
 use contexture_tokens::TokenCounter;
 use contexture_wire::{Dialect, Run, lower_run};
 
@@ -13,6 +13,7 @@ use crate::block::{Block, Class, blocks};
 use crate::count::{Framing, Tokens};
 use crate::entry::Entry;
 use crate::memo::{Key, Lowered, Memo};
+use crate::narrowing::Narrowing;
 use crate::request::CompileRequest;
 use crate::weigh::Scale;
 
@@ -35,6 +36,8 @@ pub(crate) struct Piece {
     pub(crate) text: Tokens,
     /// What the format adds.
     pub(crate) framing: Tokens,
+    /// Both, as they were counted before they were narrowed.
+    pub(crate) counted: Tokens,
 }
 
 impl Piece {
@@ -54,9 +57,13 @@ pub(crate) struct Press<'a> {
     dialect: Dialect,
     scale: Scale<'a>,
     framing: Framing,
+    narrowing: Option<Narrowing>,
     lowering: u32,
     counting: u32,
 }
+
+/// What lowering and weighing depend on: as the memo knows it, and how counts are narrowed.
+pub(crate) type Made = (u32, u32, Option<Narrowing>);
 
 impl<'a> Press<'a> {
     pub(crate) fn new(
@@ -73,15 +80,28 @@ impl<'a> Press<'a> {
                 counter,
                 media,
             },
-            framing: Framing::of(format),
+            framing: match request.narrowing {
+                Some(narrowing) => narrowing.framing(Framing::of(format)),
+                None => Framing::of(format),
+            },
+            narrowing: request.narrowing,
             lowering: memo.variant(&format!("lower {dialect:?}")),
             counting: memo.variant(&format!("count {format} {} {media:?}", counter.name())),
         }
     }
 
-    /// What lowering and counting depend on, as the memo knows it.
-    pub(crate) const fn variants(&self) -> (u32, u32) {
-        (self.lowering, self.counting)
+    /// What lowering and weighing depend on.
+    pub(crate) const fn made(&self) -> Made {
+        (self.lowering, self.counting, self.narrowing)
+    }
+
+    /// The same without narrowing.
+    pub(crate) fn plain(&self) -> Self {
+        Self {
+            framing: Framing::of(self.dialect.format),
+            narrowing: None,
+            ..*self
+        }
     }
 
     pub(crate) const fn dialect(&self) -> Dialect {
@@ -102,7 +122,7 @@ impl<'a> Press<'a> {
             content: ContentHash::of(text.as_bytes()),
             variant: self.counting,
         };
-        memo.count(key, || self.scale.text(text))
+        self.narrowed(memo.count(key, || self.scale.text(text)))
     }
 
     /// Counts a tool's definition.
@@ -111,7 +131,7 @@ impl<'a> Press<'a> {
             content: hash,
             variant: self.counting,
         };
-        memo.count(key, || self.scale.tool(tool))
+        self.narrowed(memo.count(key, || self.scale.tool(tool)))
     }
 
     /// Lowers entries block by block.
@@ -148,16 +168,16 @@ impl<'a> Press<'a> {
         let facts = &lowered.chunk.facts;
         let (elements, calls) = (facts.elements, facts.calls.len());
         let is_lossy = !lowered.chunk.losses.is_empty();
+        let plain = Framing::of(self.dialect.format);
         let mut framing = self.framing.message.times(elements as u64);
+        let mut counted = plain.message.times(elements as u64);
         let mut text = Tokens::ZERO;
         if elements > 0 {
             for entry in own {
-                text += self.item(entry, memo);
-                framing += match &*entry.item {
-                    Item::FunctionCall(_) => self.framing.call,
-                    Item::FunctionCallOutput(_) => self.framing.output,
-                    _ => Tokens::ZERO,
-                };
+                let item = self.counted(entry, memo);
+                text += self.narrowed(item);
+                framing += self.framing.around(&entry.item);
+                counted += item + plain.around(&entry.item);
             }
         }
         Piece {
@@ -170,16 +190,34 @@ impl<'a> Press<'a> {
             lowered,
             text,
             framing,
+            counted,
         }
     }
 
     /// Counts an entry's content.
     pub(crate) fn item(&self, entry: &Entry, memo: &mut Memo) -> Tokens {
+        self.narrowed(self.counted(entry, memo))
+    }
+
+    fn counted(&self, entry: &Entry, memo: &mut Memo) -> Tokens {
         let key = Key {
             content: entry.hash,
             variant: self.counting,
         };
         memo.count(key, || self.scale.item(&entry.item))
+    }
+
+    /// Counts the parts of a message, which no memo knows.
+    pub(crate) fn parts(&self, parts: &[Part]) -> Tokens {
+        self.narrowed(self.scale.parts(parts))
+    }
+
+    /// The memo keeps what was counted, so that learning more makes nothing counted anew.
+    fn narrowed(&self, counted: Tokens) -> Tokens {
+        match self.narrowing {
+            Some(narrowing) => narrowing.apply(counted),
+            None => counted,
+        }
     }
 }
 

@@ -149,7 +149,7 @@ pub(crate) fn place(
         (Band::System, Body::Messages(messages)) => Placed {
             text: messages
                 .iter()
-                .map(|message| press.scale().parts(&message.content))
+                .map(|message| press.parts(&message.content))
                 .sum(),
             instructions: messages,
             ..Placed::default()

@@ -11,6 +11,7 @@ mod aside;
 mod budgets;
 mod cache;
 mod cache_recorded;
+mod calibration;
 mod diff;
 mod growth;
 mod hostile;

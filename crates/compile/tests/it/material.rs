@@ -67,6 +67,7 @@ pub(crate) fn request(format: Format, limit: u64) -> CompileRequest {
             audio_second: None,
         },
         prefill: false,
+        narrowing: None,
         tool_prompt: None,
         history: HistoryPolicy::default(),
         cache: CachePolicy::none(format),

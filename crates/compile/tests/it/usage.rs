@@ -5,7 +5,8 @@
 
 use contexture_catalogue::Catalogue;
 use contexture_compile::{
-    Band, CompileInput, Content, Contribution, PathItem, Plan, Scratch, Target, Totals, compile,
+    Band, Calibration, CompileInput, Content, Contribution, PathItem, Plan, Scratch, Target,
+    Tokens, Totals, compile,
 };
 use contexture_ir::{ToolDefinition, Transcript};
 use contexture_testdata::Exchange;
@@ -76,6 +77,50 @@ fn what_was_billed_lies_within_the_bounds() {
     }
 }
 
+/// Each request is held out until its range was narrowed by those before it.
+#[test]
+fn what_was_learned_narrows_the_ranges_of_what_comes_next() {
+    let mut calibration = Calibration::default();
+    let (mut held_out, mut before, mut after) = (0, 0.0, 0.0);
+    let mut shares = 0.0;
+    let mut outside = Vec::new();
+    for format in Format::PROVIDERS {
+        for exchange in contexture_testdata::exchanges(format.as_str()) {
+            let Some((totals, billed)) = measure(format, &exchange) else {
+                continue;
+            };
+            let counted = Tokens {
+                low: totals.low,
+                high: totals.tokens,
+            };
+            let inside = (totals.low..=totals.tokens).contains(&billed);
+            let model = format!("{format}/{}", model_of(&exchange));
+            if let Some(narrowing) = calibration.narrowing(&model).filter(|_| inside) {
+                let narrowed = narrowing.apply(counted);
+                assert!(counted.low <= narrowed.low && narrowed.high <= counted.high);
+                if narrowed != counted {
+                    held_out += 1;
+                    let width = |range: Tokens| (range.high - range.low) as f64;
+                    before += width(counted);
+                    after += width(narrowed);
+                    shares += width(narrowed) / width(counted);
+                    if !(narrowed.low..=narrowed.high).contains(&billed) {
+                        outside.push((exchange.file.clone(), counted, narrowed, billed));
+                    }
+                }
+            }
+            calibration.observe(&model, counted, billed);
+        }
+    }
+    let mean = shares / f64::from(held_out);
+    println!(
+        "{held_out} held out, {mean:.2} of the width on average, {after} of {before} tokens in all"
+    );
+    assert!(outside.is_empty(), "{outside:?}");
+    assert!(held_out >= 25, "{held_out}");
+    assert!(mean < 0.8, "{mean}");
+}
+
 #[test]
 fn every_exception_is_one() {
     let names: Vec<String> = Format::PROVIDERS
@@ -105,9 +150,10 @@ fn measure(format: Format, exchange: &Exchange) -> Option<(Totals, u64)> {
     if transcript.tools.iter().any(own) {
         return None;
     }
-    let in_url = exchange.url.split("/models/").nth(1);
-    let in_url = in_url.and_then(|rest| rest.split(':').next());
-    let model = transcript.model.as_deref().or(in_url)?.to_owned();
+    let model = match &transcript.model {
+        Some(model) => model.clone(),
+        None => in_url(exchange)?.to_owned(),
+    };
     let spec = Catalogue::builtin().resolve(&model).ok()?;
     let target = Target::new(format, model)
         .tools(transcript.tools.clone())
@@ -126,6 +172,18 @@ fn measure(format: Format, exchange: &Exchange) -> Option<(Totals, u64)> {
     };
     let compiled = compile(&input, &mut Scratch::new()).unwrap();
     Some((compiled.report.totals, billed))
+}
+
+/// Gemini's requests name their model in the address.
+fn in_url(exchange: &Exchange) -> Option<&str> {
+    let rest = exchange.url.split("/models/").nth(1)?;
+    rest.split(':').next()
+}
+
+fn model_of(exchange: &Exchange) -> String {
+    let request: Value = serde_json::from_str(exchange.request.get()).unwrap();
+    let named = request["model"].as_str().or_else(|| in_url(exchange));
+    named.unwrap_or_default().to_owned()
 }
 
 fn instructions(transcript: &Transcript) -> Vec<Contribution> {

@@ -1,0 +1,149 @@
+//! What reported usage teaches about our counts: where within its bounds the truth lies, model by model.
+//!
+//! A count is a range. What a provider reports for a request lies somewhere in it: at its low end, in the middle, near the
+//! top. For one model these places resemble each other, so after some reports the next range can be narrowed to the
+//! places seen, with a margin that shrinks as reports add up. The narrowed range always holds every report it was
+//! learned from, and never leaves the range it came from.
+//!
+//! Two kinds of reports teach nothing. One outside its range says something of the request (the provider added a text,
+//! or reports nothing at all), not of our counting; where these are many, nothing is narrowed. And a range that is
+//! very wide for its size is about a picture or file that only the provider sees.
+//!
+//! Not here: how a range is narrowed (`narrowing`), where reports come from, when what was learned is stored.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use serde::{Deserialize, Serialize};
+
+use crate::count::Tokens;
+use crate::narrowing::{Narrowing, PARTS, is_comparable};
+use crate::report::Report;
+use crate::request::CompileRequest;
+
+/// How many of the newest reports of a model are remembered.
+const REMEMBERED: usize = 64;
+/// How many must have taught something before a range is narrowed.
+const ENOUGH: usize = 6;
+/// One in so many reports may lie outside its range.
+const OUTSIDE: usize = 8;
+/// Narrowed ranges begin and end at multiples of this many parts, so that they seldom change.
+const STEP: u64 = 250;
+
+/// What was learned of each model. Its JSON is stable.
+///
+/// ```
+/// use contexture_compile::{Calibration, Tokens};
+///
+/// let mut calibration = Calibration::default();
+/// let range = |low, high| Tokens { low, high };
+/// for size in [1_000, 1_400, 2_100, 2_800, 3_500, 4_700, 6_000, 8_000] {
+///     // The provider reports 1.2 times the low bound, where the high bound is 1.5 times as much.
+///     calibration.observe("claude", range(size, size * 3 / 2), size * 6 / 5);
+/// }
+/// let narrowed = calibration.narrowing("claude").unwrap().apply(range(10_000, 15_000));
+/// assert!(narrowed.low > 10_000 && narrowed.high < 15_000);
+/// assert!(narrowed.low <= 12_000 && 12_000 <= narrowed.high);
+/// ```
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Calibration {
+    models: BTreeMap<String, VecDeque<Place>>,
+}
+
+/// Where a report lay in its range.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(untagged)]
+enum Place {
+    /// In ten-thousandths of its width, from the low end: no more than, no less than.
+    Within(u16, u16),
+    /// Nowhere.
+    Outside(()),
+}
+
+impl Calibration {
+    /// Learns from what a provider reported for a compiled request: all its input tokens, cached ones included.
+    pub fn learn(&mut self, report: &Report, reported: u64) {
+        let counted = &report.totals.counted;
+        let counted = Tokens {
+            low: counted.low,
+            high: counted.high,
+        };
+        let model = name(report.target.format, &report.target.model);
+        self.observe(&model, counted, reported);
+    }
+
+    /// Learns from a range that was counted, not narrowed, and what was reported for it. `model` is any name under which
+    /// counting is alike.
+    pub fn observe(&mut self, model: &str, counted: Tokens, reported: u64) {
+        if counted.high <= counted.low || !is_comparable(counted) {
+            return;
+        }
+        let width = u128::from(counted.high - counted.low);
+        let place = match reported.checked_sub(counted.low) {
+            Some(above) if u128::from(above) <= width => {
+                let scaled = u128::from(above) * u128::from(PARTS);
+                Place::Within(part(scaled / width), part(scaled.div_ceil(width)))
+            }
+            _ => Place::Outside(()),
+        };
+        let known = self.models.entry(model.to_owned()).or_default();
+        known.push_back(place);
+        while known.len() > REMEMBERED {
+            known.pop_front();
+        }
+    }
+
+    /// What is left of this model's ranges; `None` while too little is known.
+    #[must_use]
+    pub fn narrowing(&self, model: &str) -> Option<Narrowing> {
+        let known = self.models.get(model)?;
+        let within: Vec<(u64, u64)> = known
+            .iter()
+            .filter_map(|place| match *place {
+                Place::Within(low, high) if low <= high => Some((u64::from(low), u64::from(high))),
+                _ => None,
+            })
+            .collect();
+        let outside = known.len() - within.len();
+        if within.len() < ENOUGH || outside * OUTSIDE > known.len() {
+            return None;
+        }
+        let least = within.iter().map(|(low, _)| *low).min()?;
+        let most = within.iter().map(|(_, high)| *high).max()?;
+        // Of n reports alike, the next lies beyond all of them once in n + 1 times on either side; how far is not known
+        // but for the reports being spread over the range.
+        let margin = 2 * PARTS / within.len() as u64;
+        let low = least.saturating_sub(margin) / STEP * STEP;
+        let high = most.saturating_add(margin).div_ceil(STEP) * STEP;
+        let narrowing = Narrowing {
+            low: part(u128::from(low)),
+            high: part(u128::from(high)),
+        };
+        (narrowing != Narrowing::NONE).then_some(narrowing)
+    }
+
+    /// Forgets a model: its provider counts anew, say.
+    pub fn forget(&mut self, model: &str) {
+        self.models.remove(model);
+    }
+}
+
+impl CompileRequest {
+    /// The same with ranges narrowed by what was learned of its model. Known content may count less than before, so
+    /// hosts do this where an epoch begins, or from the first call on.
+    #[must_use]
+    pub fn calibrated(mut self, calibration: &Calibration) -> Self {
+        let model = name(self.dialect.format.as_str(), &self.model);
+        self.narrowing = calibration.narrowing(&model);
+        self
+    }
+}
+
+fn name(format: &str, model: &str) -> String {
+    format!("{format}/{model}")
+}
+
+/// A number of parts, at most all.
+fn part(parts: u128) -> u16 {
+    u16::try_from(parts.min(u128::from(PARTS))).unwrap_or(u16::MAX)
+}
