@@ -2,13 +2,15 @@
 //!
 //! Not here: how that was found; see `calibration`.
 
+use serde::{Deserialize, Serialize};
+
 use crate::count::{Framing, Tokens};
 
 /// Places within a range are counted in so many parts.
 pub(crate) const PARTS: u64 = 10_000;
 
 /// What is left of a range, in ten-thousandths of its width from its low end.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Narrowing {
     /// Where it begins.
     pub(crate) low: u16,
@@ -39,7 +41,8 @@ impl Narrowing {
         let parts = u128::from(PARTS);
         let above = |tokens: u128| {
             let tokens = u64::try_from(tokens).unwrap_or(u64::MAX);
-            counted.low.saturating_add(tokens)
+            // What was stored may have been damaged.
+            counted.low.saturating_add(tokens).min(counted.high)
         };
         let low = above(of(self.low) / parts);
         Tokens {

@@ -16,6 +16,7 @@ use contexture_wire::{Dialect, Format, Kind, lift, lower};
 use serde::{Deserialize, Serialize};
 
 use crate::contribution::{Band, Budget, Content, Contribution, Stability};
+use crate::narrowing::Narrowing;
 use crate::policy::{CachePolicy, HistoryPolicy};
 use crate::request::CompileRequest;
 
@@ -85,6 +86,8 @@ struct StoredRequest {
     asked: Raw,
     params: Vec<(String, Raw)>,
     prefill: bool,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    narrowing: Option<Narrowing>,
     media: MediaRules,
     tool_prompt: Option<ToolPrompt>,
     history: HistoryPolicy,
@@ -102,6 +105,7 @@ impl StoredRequest {
             params,
             tools,
             prefill,
+            narrowing,
             media,
             tool_prompt,
             history,
@@ -130,6 +134,7 @@ impl StoredRequest {
             asked: Raw::parse(asked.as_str()).unwrap_or_else(|_| Raw::null()),
             params,
             prefill,
+            narrowing,
             media,
             tool_prompt,
             history,
@@ -153,6 +158,7 @@ impl StoredRequest {
             params: self.params,
             tools: asked.transcript.tools,
             prefill: self.prefill,
+            narrowing: self.narrowing,
             media: self.media,
             tool_prompt: self.tool_prompt,
             history: self.history,
