@@ -2,7 +2,7 @@
 
 use contexture_compile::{
     Calibration, CompileInput, CompileRequest, Compiled, PathItem, Plan, Report, Scratch, Tokens,
-    compile,
+    compile, load_call, store_call,
 };
 use contexture_ir::Item;
 use contexture_wire::Format;
@@ -163,6 +163,12 @@ fn a_compile_budgets_with_what_was_learned() {
         omitted(&kept),
         omitted(&cut)
     );
+
+    // A stored call is budgeted as it was.
+    let calibrated = tight.calibrated(&calibration);
+    let stored = store_call(&calibrated, &[]).unwrap();
+    let (again, _) = load_call(&stored).unwrap();
+    assert_eq!(compiled(&path, &again).report, kept);
 
     // Learning goes on from narrowed ranges, as if they had not been narrowed.
     let mut further = calibration.clone();
