@@ -4,8 +4,8 @@ use clap::{Parser, Subcommand};
 
 use crate::commands::{
     backup, branch, checkpoint, compact, compile, completions, conversations, convert, count,
-    delete, diff, doctor, explain, export, gc, import, log, migrate, pin, read, render, restore,
-    rewind, search, show, stats, uncompact, verify,
+    delete, diff, doctor, explain, export, gc, import, log, migrate, pin, read, render, replay,
+    restore, rewind, search, show, stats, uncompact, verify,
 };
 use crate::exit::Exit;
 use crate::globals::Globals;
@@ -48,6 +48,7 @@ pub(crate) enum Command {
     /// Take a pin back
     Unpin(pin::Arguments),
     Compile(compile::Arguments),
+    Replay(replay::Arguments),
     Explain(explain::Arguments),
     Convert(convert::Arguments),
     Diff(diff::Arguments),

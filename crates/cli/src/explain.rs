@@ -285,6 +285,9 @@ impl From<EngineError> for Failure {
             EngineError::NoLink { .. } | EngineError::Evicted { .. } => {
                 Self::new(Exit::NotFound, error.kind(), chain(&error))
             }
+            EngineError::Unreplayable { .. } => {
+                Self::new(Exit::Refused, "unreplayable", chain(&error))
+            }
             EngineError::EmptyBranch { .. } => {
                 Self::new(Exit::Refused, "empty_branch", chain(&error))
             }

@@ -35,8 +35,8 @@ use crate::arguments::{Command, CommandLine};
 use crate::commands::pin::Deed;
 use crate::commands::{
     backup, branch, checkpoint, compact, compile, completions, conversations, convert, count,
-    delete, diff, doctor, export, gc, import, log, migrate, pin, read, render, restore, rewind,
-    search, show, stats, uncompact, verify,
+    delete, diff, doctor, export, gc, import, log, migrate, pin, read, render, replay, restore,
+    rewind, search, show, stats, uncompact, verify,
 };
 use crate::exit::Exit;
 use crate::failure::{Failure, Outcome};
@@ -100,6 +100,7 @@ fn run(line: &CommandLine) -> Outcome {
         Command::Restore(arguments) => for_it(restore::run(arguments, globals)),
         Command::Compact(arguments) => for_it(compact::run(arguments, globals)),
         Command::Uncompact(arguments) => for_it(uncompact::run(arguments, globals)),
+        Command::Replay(arguments) => for_it(replay::run(arguments, globals)),
         Command::Pin(arguments) => for_it(pin::run(arguments, Deed::Pin, globals)),
         Command::Unpin(arguments) => for_it(pin::run(arguments, Deed::Unpin, globals)),
         Command::Compile(arguments) => compile::run(arguments, globals),

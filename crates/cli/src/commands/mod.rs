@@ -23,6 +23,7 @@ pub(crate) mod migrate;
 pub(crate) mod pin;
 pub(crate) mod read;
 pub(crate) mod render;
+pub(crate) mod replay;
 pub(crate) mod restore;
 pub(crate) mod rewind;
 pub(crate) mod search;

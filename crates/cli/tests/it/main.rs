@@ -18,6 +18,7 @@ mod kept;
 mod pipes;
 mod postgres;
 mod reading;
+mod replaying;
 mod sample;
 mod searching;
 mod sessions;

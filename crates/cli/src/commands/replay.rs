@@ -1,0 +1,164 @@
+//! `contexture replay`: a past request, compiled again.
+
+use clap::Args;
+use contexture::engine::{Conversation, EngineError, Replayed};
+use contexture::ir::ResponseId;
+use contexture::store::{At, Error as StoreError};
+use serde_json::{Value, json};
+
+use crate::exit::Exit;
+use crate::failure::{Failure, Outcome};
+use crate::globals::Globals;
+use crate::{database, say};
+
+/// Compile a past request again, byte for byte
+///
+/// A program that records answers keeps what each request was compiled from. The request is written
+/// as it is compiled now; that it is the one that was sent, or is not, is told beside it.
+#[derive(Debug, Args)]
+#[command(after_long_help = "\
+Examples:
+  contexture replay support-42 last
+  contexture replay support-42 --all
+
+Ends with 1 if a request differs, or with --all cannot be compiled again.")]
+pub(crate) struct Arguments {
+    /// The conversation
+    conversation: String,
+    /// The answer to the request: the beginning of its id, or `last`
+    #[arg(required_unless_present = "all", conflicts_with = "all")]
+    response: Option<String>,
+    /// Try every request of the branch, and say a line about each
+    #[arg(long)]
+    all: bool,
+    /// The branch; default: the active one
+    #[arg(long, value_name = "BRANCH")]
+    branch: Option<String>,
+}
+
+/// Runs the command.
+///
+/// # Errors
+/// There is no such conversation or answer, or its request cannot be compiled again.
+pub(crate) async fn run(arguments: &Arguments, globals: &Globals) -> Outcome {
+    let branch = arguments.branch.as_deref();
+    let chat = database::conversation(globals, &arguments.conversation, branch).await?;
+    let known = chat.responses(At::Branch(chat.branch())).await?;
+    match &arguments.response {
+        Some(name) => one(&chat, find(&known, name)?, globals).await,
+        None => all(&chat, &known, globals).await,
+    }
+}
+
+fn find(known: &[ResponseId], name: &str) -> Outcome<ResponseId> {
+    let none = |what: String| {
+        Failure::new(Exit::NotFound, "not_found", what)
+            .hint("`contexture replay CONVERSATION --all` lists the answers of a branch")
+    };
+    if name == "last" {
+        let last = known.last().copied();
+        return last.ok_or_else(|| none("no answer is on this branch".to_owned()));
+    }
+    let mut found = known.iter().filter(|id| id.to_string().starts_with(name));
+    match (found.next(), found.next()) {
+        (Some(id), None) => Ok(*id),
+        (None, _) => Err(none(format!("answer {name:?} is not on this branch"))),
+        (Some(_), Some(_)) => Err(Failure::usage(format!("answer {name:?} is ambiguous"))),
+    }
+}
+
+async fn one(chat: &Conversation, id: ResponseId, globals: &Globals) -> Outcome {
+    let replayed = chat.replay(id).await?;
+    if globals.json {
+        let mut shown = row(id, Ok(&replayed));
+        if let Value::Object(shown) = &mut shown {
+            shown.insert("payload".to_owned(), replayed.payload.to_json().into());
+        }
+        say::json(&shown)?;
+    } else {
+        say::raw(&format!("{}\n", replayed.payload))?;
+        if !globals.quiet {
+            say::aside(&format!("{}\n", told(Ok(&replayed))));
+        }
+    }
+    Ok(exit(replayed.is_equal()))
+}
+
+async fn all(chat: &Conversation, known: &[ResponseId], globals: &Globals) -> Outcome {
+    let mut equal = true;
+    let mut rows = Vec::new();
+    for id in known {
+        let replayed = chat.replay(*id).await;
+        if let Err(error) = &replayed
+            && !matches!(
+                error,
+                EngineError::Unreplayable { .. }
+                    | EngineError::Refused(_)
+                    | EngineError::Store(StoreError::NotFound { .. })
+            )
+        {
+            replayed?;
+            continue;
+        }
+        equal &= replayed.as_ref().is_ok_and(Replayed::is_equal);
+        if globals.json {
+            rows.push(row(*id, replayed.as_ref()));
+        } else {
+            say::styled(&format!("{id}  {}\n", told(replayed.as_ref())))?;
+        }
+    }
+    if globals.json {
+        say::json(&rows)?;
+    }
+    Ok(exit(equal))
+}
+
+const fn exit(equal: bool) -> Exit {
+    if equal { Exit::Done } else { Exit::Findings }
+}
+
+/// What became of it, in one line.
+fn told(replayed: Result<&Replayed, &EngineError>) -> String {
+    match replayed {
+        Ok(replayed) if replayed.is_equal() => {
+            format!("equal: {} bytes", replayed.payload.len())
+        }
+        Ok(replayed) => {
+            let at = replayed.differs_at.map(|at| format!(" at byte {at}"));
+            let by = replayed
+                .is_of_another_compiler()
+                .then(|| format!(": compiled by version {}", replayed.compiler));
+            let (at, by) = (at.unwrap_or_default(), by.unwrap_or_default());
+            format!("differs{at}{by}")
+        }
+        Err(error) => format!("unreplayable: {}", why(error)),
+    }
+}
+
+fn why(error: &EngineError) -> String {
+    match error {
+        EngineError::Unreplayable { why, .. } => why.to_string(),
+        EngineError::Store(_) => "only its items are kept".to_owned(),
+        other => other.to_string(),
+    }
+}
+
+fn row(id: ResponseId, replayed: Result<&Replayed, &EngineError>) -> Value {
+    match replayed {
+        Ok(replayed) => json!({
+            "response": id.to_string(),
+            "outcome": if replayed.is_equal() { "equal" } else { "differs" },
+            "base": replayed.base.map(|base| base.to_string()),
+            "bytes": replayed.payload.len(),
+            "sent": replayed.sent.to_string(),
+            "rebuilt": replayed.rebuilt.to_string(),
+            "compiler": replayed.compiler,
+            "differs_at": replayed.differs_at,
+        }),
+        Err(error) => json!({
+            "response": id.to_string(),
+            "outcome": "unreplayable",
+            "why": why(error),
+        }),
+    }
+}
