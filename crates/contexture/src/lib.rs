@@ -102,6 +102,7 @@ pub use contexture_compile::{
 };
 pub use contexture_engine::{
     Committed, CompiledCall, Conversation, Draft, Engine, EngineError, For, Recorded, Resolved,
+    TargetChoice,
 };
 pub use contexture_ir::{
     Fragment, FragmentData, Item, Message, Owner, Part, Role, UiMessage, UiRole, alias, analogy,

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use contexture_compile::{
     Advice, Band, CompileInput, Compiled, Content, Contribution, Cover, PathItem, Payload, Plan,
-    Report, Target, compile,
+    Report, compile,
 };
 use contexture_ir::{BranchName, NodeId};
 use contexture_render::{Renderer, XmlRenderer};
@@ -17,6 +17,7 @@ use crate::error::EngineError;
 use crate::inputs::CallInputs;
 use crate::instructions::Instructions;
 use crate::path::Path;
+use crate::targets::TargetChoice;
 
 /// A compiled call: what to send, why it looks so, and what is needed to store the answer.
 #[derive(Clone, Debug)]
@@ -80,25 +81,30 @@ impl CompiledCall {
 }
 
 impl Conversation {
-    /// Compiles what this branch says for one model call.
+    /// Compiles what this branch says for one model call: for a target, the name of one, or
+    /// [`TargetChoice::Default`].
     ///
     /// Nothing is stored; the plan of the call is stored with its answer, by
     /// [`record`](Conversation::record). The work is done on the calling thread: cold, about a third
     /// of a second a million tokens; after that in proportion to what is new.
     ///
     /// # Errors
-    /// [`EngineError::Catalogue`] for an unknown model, [`EngineError::Refused`] for what cannot be
+    /// [`EngineError::NoTarget`] for a name that is not registered, [`EngineError::Catalogue`] for an unknown model, [`EngineError::Refused`] for what cannot be
     /// compiled, or the store's.
-    pub async fn compile(&self, target: &Target) -> Result<CompiledCall, EngineError> {
+    pub async fn compile(
+        &self,
+        target: impl Into<TargetChoice<'_>>,
+    ) -> Result<CompiledCall, EngineError> {
         self.compile_with(target, &[]).await
     }
 
     /// As [`Self::compile`], saying this too.
     pub async fn compile_with(
         &self,
-        target: &Target,
+        target: impl Into<TargetChoice<'_>>,
         also: &[Contribution],
     ) -> Result<CompiledCall, EngineError> {
+        let target = self.engine().target(target)?;
         let request = target.request(self.engine().catalogue())?;
         let branch = self.branch();
         let path = self

@@ -15,6 +15,7 @@ use crate::error::EngineError;
 use crate::open::Database;
 use crate::record_level::RecordLevel;
 use crate::secrets::Secrets;
+use crate::targets::Targets;
 
 /// Opens and lists conversations. Cheap to clone; clones share everything.
 #[derive(Clone, Debug)]
@@ -26,6 +27,7 @@ pub struct Engine {
     secrets: Option<Arc<Secrets>>,
     breakers: Arc<Breakers>,
     record_level: RecordLevel,
+    targets: Arc<Targets>,
 }
 
 impl Engine {
@@ -40,6 +42,7 @@ impl Engine {
             secrets: None,
             breakers: Arc::default(),
             record_level: RecordLevel::default(),
+            targets: Arc::default(),
         }
     }
 
@@ -142,6 +145,10 @@ impl Engine {
 
     pub(crate) const fn record_level(&self) -> RecordLevel {
         self.record_level
+    }
+
+    pub(crate) fn targets(&self) -> &Targets {
+        &self.targets
     }
 
     pub(crate) fn breakers(&self) -> &Breakers {

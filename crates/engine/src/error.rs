@@ -115,6 +115,14 @@ pub enum EngineError {
     /// The model is not in the catalogue.
     #[error(transparent)]
     Catalogue(#[from] contexture_catalogue::CatalogueError),
+    /// A call names no target that is registered, or none and there is no default.
+    #[error("no target{}: {}", quoted(.name.as_deref()), listed(.known))]
+    NoTarget {
+        /// The name; `None`: the default's.
+        name: Option<String>,
+        /// The names that are registered.
+        known: Vec<String>,
+    },
     /// The compiler refused.
     #[error(transparent)]
     Refused(#[from] contexture_compile::Refusal),
@@ -186,6 +194,7 @@ impl EngineError {
             Self::NothingToCompact { .. } => "nothing_to_compact",
             Self::CoverOverlap { .. } => "cover_overlap",
             Self::NotInEffect { .. } => "not_in_effect",
+            Self::NoTarget { .. } => "no_target",
             Self::Unreplayable { .. } => "unreplayable",
             Self::NotAResponse { .. } => "not_a_response",
         }
@@ -219,8 +228,20 @@ impl EngineError {
             | Self::NothingToCompact { .. }
             | Self::CoverOverlap { .. }
             | Self::NotInEffect { .. }
+            | Self::NoTarget { .. }
             | Self::Unreplayable { .. }
             | Self::NotAResponse { .. } => false,
         }
+    }
+}
+
+fn quoted(name: Option<&str>) -> String {
+    name.map(|name| format!(" {name:?}")).unwrap_or_default()
+}
+
+fn listed(names: &[String]) -> String {
+    match names {
+        [] => "none is registered".to_owned(),
+        names => format!("registered are {}", names.join(", ")),
     }
 }
