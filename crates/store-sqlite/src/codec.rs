@@ -28,7 +28,7 @@ const ZSTD_2: u8 = 2;
 const DICTIONARY: &[u8] = include_bytes!("../dictionary/2.zdict");
 
 /// Bytes from which on compression is tried.
-const MIN_PLAIN: usize = 128;
+const MIN_PLAIN: usize = 96;
 /// Bytes up to which it is tried, and beyond which no frame is unpacked.
 const MAX_PLAIN: usize = 64 << 20;
 const LEVEL: i32 = 3;
@@ -120,8 +120,8 @@ mod tests {
     fn what_is_packed_is_unpacked() {
         for (plain, wanted) in [
             (Vec::new(), PLAIN),
-            (b"words ".repeat(21), PLAIN),
-            (b"words ".repeat(22), ZSTD_2),
+            (b"words ".repeat(15), PLAIN),
+            (b"words ".repeat(16), ZSTD_2),
             (noise(5000), PLAIN),
             (vec![b'a'; 20 << 20], ZSTD_2),
             (vec![b'a'; MAX_PLAIN + 1], PLAIN),
