@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use contexture_compile::{
-    Advice, Band, CompileInput, Compiled, Content, Contribution, Cover, PathItem, Payload, Plan,
-    Report, compile,
+    Advice, Band, CompileInput, CompileRequest, Compiled, Content, Contribution, Cover, PathItem,
+    Payload, Plan, Report, compile,
 };
 use contexture_ir::{BranchName, NodeId};
 use contexture_render::{Renderer, XmlRenderer};
@@ -14,6 +14,7 @@ use contexture_wire::{Format, Renames};
 
 use crate::conversation::Conversation;
 use crate::error::EngineError;
+use crate::events::Happened;
 use crate::inputs::CallInputs;
 use crate::instructions::Instructions;
 use crate::path::Path;
@@ -127,7 +128,12 @@ impl Conversation {
             request: &request,
             counter: counter_for(encoding),
         };
-        let compiled = self.with_scratch(|scratch| compile(&input, scratch))?;
+        self.tell(|| Happened::CompileStart {
+            model: request.model.clone(),
+        });
+        let compiled = span(self, &request)
+            .in_scope(|| self.with_scratch(|scratch| compile(&input, scratch)))?;
+        self.tell(|| done(&request, &compiled.report));
         let inputs = CallInputs {
             request,
             contributions,
@@ -192,4 +198,32 @@ fn said_before(instructions: &Instructions) -> Result<Vec<Contribution>, EngineE
         contributions.push(Contribution::system("fragments", text));
     }
     Ok(contributions)
+}
+
+/// What tracing is told of a compile: OpenTelemetry's names for calls of models, and no content.
+fn span(chat: &Conversation, request: &CompileRequest) -> tracing::Span {
+    let provider = match request.dialect.format {
+        Format::Anthropic => "anthropic",
+        Format::Gemini => "gcp.gen_ai",
+        _ => "openai",
+    };
+    tracing::info_span!(
+        "contexture.compile",
+        gen_ai.provider.name = provider,
+        gen_ai.request.model = request.model.as_str(),
+        gen_ai.conversation.id = chat.id().as_str(),
+        ctx.compile.window = request.window,
+        ctx.compile.reserve = request.reserve,
+    )
+}
+
+fn done(request: &CompileRequest, report: &Report) -> Happened {
+    let epoch = &report.epoch;
+    Happened::CompileDone {
+        model: request.model.clone(),
+        tokens: report.totals.tokens,
+        epoch: epoch.number,
+        opened: epoch.opened.then_some(epoch.reason),
+        cache_read: report.cache.predicted.read,
+    }
 }

@@ -16,6 +16,7 @@ use contexture_store::{
 
 use crate::engine::Engine;
 use crate::error::EngineError;
+use crate::events::{EngineEvent, Happened};
 use crate::instructions::{Instructions, PREFIX, check_data, record_fragments};
 use crate::path::Path;
 
@@ -168,6 +169,15 @@ impl Conversation {
 
     pub(crate) fn store(&self) -> &dyn Store {
         self.inner.engine.store().as_ref()
+    }
+
+    /// Tells whoever watches the engine.
+    pub(crate) fn tell(&self, what: impl FnOnce() -> Happened) {
+        self.engine().watchers().tell(|| EngineEvent {
+            owner: self.owner().clone(),
+            conversation: self.id().clone(),
+            what: what(),
+        });
     }
 
     pub(crate) fn set_branch(&self, branch: BranchName) {

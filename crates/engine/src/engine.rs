@@ -12,6 +12,7 @@ use contexture_store_sqlite::SqliteStore;
 use crate::compaction::Breakers;
 use crate::environment::{Clock, IdSource, RandomIds, SystemClock};
 use crate::error::EngineError;
+use crate::events::{Events, Watchers};
 use crate::open::Database;
 use crate::record_level::RecordLevel;
 use crate::secrets::Secrets;
@@ -28,6 +29,7 @@ pub struct Engine {
     breakers: Arc<Breakers>,
     record_level: RecordLevel,
     targets: Arc<Targets>,
+    watchers: Arc<Watchers>,
 }
 
 impl Engine {
@@ -43,6 +45,7 @@ impl Engine {
             breakers: Arc::default(),
             record_level: RecordLevel::default(),
             targets: Arc::default(),
+            watchers: Arc::default(),
         }
     }
 
@@ -108,6 +111,13 @@ impl Engine {
         self
     }
 
+    /// Watches this engine and its clones from now on: compiles, answers, compactions. Watchers never
+    /// hold up or fail what they watch.
+    #[must_use]
+    pub fn subscribe(&self) -> Events {
+        self.watchers.subscribe()
+    }
+
     /// The owner's conversations, most recently updated first, a page at a time.
     pub async fn conversations(
         &self,
@@ -145,6 +155,10 @@ impl Engine {
 
     pub(crate) const fn record_level(&self) -> RecordLevel {
         self.record_level
+    }
+
+    pub(crate) fn watchers(&self) -> &Watchers {
+        &self.watchers
     }
 
     pub(crate) fn targets(&self) -> &Targets {

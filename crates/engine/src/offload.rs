@@ -20,6 +20,7 @@ use contexture_store::{At, Error as StoreError, Node, NodeKind, ReadRequest};
 
 use crate::conversation::Conversation;
 use crate::error::EngineError;
+use crate::events::Happened;
 use crate::messages::For;
 use crate::path::{Pages, parse};
 
@@ -164,12 +165,18 @@ impl Conversation {
     ///
     /// # Errors
     /// When the store fails.
+    #[tracing::instrument(
+        name = "contexture.read_context",
+        skip_all,
+        fields(gen_ai.conversation.id = self.id().as_str())
+    )]
     pub async fn read_context(&self, arguments: &str) -> Result<Answer, EngineError> {
         let call = match ReadCall::parse(arguments) {
             Ok(call) => call,
             Err(error) => return Ok(Answer::failed(error)),
         };
         let answer = self.answer(call).await;
+        self.tell(|| Happened::ContextRead);
         match answer {
             Err(error @ (EngineError::NoLink { .. } | EngineError::Evicted { .. })) => {
                 Ok(Answer::failed(error))

@@ -15,6 +15,7 @@ use crate::call::CompiledCall;
 use crate::conversation::Conversation;
 use crate::engine::Engine;
 use crate::error::EngineError;
+use crate::events::Happened;
 use crate::path::message_of;
 
 /// The schema version of a stored plan.
@@ -61,6 +62,11 @@ impl Conversation {
     /// # Errors
     /// [`EngineError::Wire`] or [`EngineError::NotAResponse`] if `response` is no answer in that
     /// format, or the store's.
+    #[tracing::instrument(
+        name = "contexture.record",
+        skip_all,
+        fields(gen_ai.conversation.id = self.id().as_str())
+    )]
     pub async fn record(
         &self,
         call: &CompiledCall,
@@ -131,6 +137,12 @@ impl Conversation {
         recorded.sibling = appended.sibling;
         recorded.nodes = appended.nodes;
         recorded.branch = appended.branch.unwrap_or(recorded.branch);
+        if !appended.replayed {
+            self.tell(|| Happened::Recorded {
+                response: id,
+                usage: recorded.usage.clone(),
+            });
+        }
         Ok(recorded)
     }
 

@@ -20,6 +20,7 @@ use super::trigger::share;
 use crate::conversation::Conversation;
 use crate::engine::Engine;
 use crate::error::EngineError;
+use crate::events::Happened;
 use crate::path::parse;
 use crate::state_node::state_node;
 
@@ -114,6 +115,11 @@ impl Conversation {
     /// # Errors
     /// [`EngineError::NothingToCompact`], [`EngineError::CoverOverlap`], the store's `StateConflict` if
     /// somebody compacted meanwhile (nothing is stored then), or its other errors.
+    #[tracing::instrument(
+        name = "contexture.compact",
+        skip_all,
+        fields(gen_ai.conversation.id = self.id().as_str())
+    )]
     pub async fn compact(
         &self,
         target: &Target,
@@ -199,6 +205,7 @@ impl Conversation {
             last: draft.last,
         });
         let head = self.append_cover(new, &draft.covers, &entries, now).await?;
+        self.tell(|| Happened::Compacted { compaction: node });
         Ok(Compacted { node, head, draft })
     }
 
@@ -221,6 +228,7 @@ impl Conversation {
         let now = self.engine().now_ms();
         let node = state_node(Engine::node_id(&self.engine().fresh_key(), 0), now)?;
         self.append_cover(node, &covers, &entries, now).await?;
+        self.tell(|| Happened::Uncompacted { compaction });
         Ok(())
     }
 

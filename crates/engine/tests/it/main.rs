@@ -10,6 +10,7 @@ mod calls;
 mod compaction;
 mod deepagents;
 mod drafts;
+mod events;
 mod grown;
 mod imports;
 mod offload;

@@ -1,0 +1,43 @@
+//! An engine is watched.
+
+use contexture_compile::{EpochReason, Target};
+use contexture_engine::{EngineEvent, Happened};
+use contexture_ir::user;
+use serde_json::json;
+
+use crate::support::chat;
+
+#[tokio::test]
+async fn calls_are_told_to_whoever_watches() {
+    let chat = chat().await;
+    let events = chat.engine().subscribe();
+    chat.save([user("hello")]).await.unwrap();
+    let target = Target::openai_chat("gpt-4o").window(8_000);
+    let call = chat.compile(&target).await.unwrap();
+    let answer = json!({
+        "id": "c", "object": "chat.completion", "created": 1, "model": "gpt-4o",
+        "choices": [{"index": 0, "message": {"role": "assistant", "content": "hi"},
+            "finish_reason": "stop"}],
+    });
+    let recorded = chat.record(&call, &answer.to_string()).await.unwrap();
+    let refused = chat.compile(&target.window(40).reserve(39)).await;
+    assert!(refused.is_err());
+
+    let told: Vec<EngineEvent> = std::iter::from_fn(|| events.try_next()).collect();
+    assert!(told.iter().all(|event| event.conversation == *chat.id()));
+    let told: Vec<Happened> = told.into_iter().map(|event| event.what).collect();
+    let model = || "gpt-4o".to_owned();
+    let start = Happened::CompileStart { model: model() };
+    let done = Happened::CompileDone {
+        model: model(),
+        tokens: call.report.totals.tokens,
+        epoch: call.report.epoch.number,
+        opened: Some(EpochReason::First),
+        cache_read: 0,
+    };
+    let stored = Happened::Recorded {
+        response: recorded.response,
+        usage: None,
+    };
+    assert_eq!(told, [start.clone(), done, stored, start]);
+}
