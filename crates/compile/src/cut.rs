@@ -76,10 +76,13 @@ impl Cut {
             return None;
         }
         let keep = per_cent(turns, low_water).max(1);
-        let start = history.turn_start(u32::try_from(keep).unwrap_or(u32::MAX));
-        let rounds = self.round..history.rounds.len();
-        let from = |round: &usize| history.first_source(*round).is_some_and(|at| at >= start);
-        rounds.into_iter().find(from)
+        let start = history.turn_entry(u32::try_from(keep).unwrap_or(u32::MAX))?;
+        // The round in which they begin: it cannot be cut.
+        Some(
+            history
+                .rounds
+                .partition_point(|round| round.entries.end <= start),
+        )
     }
 
     /// The same cut if it fits into `room`, else a new one.

@@ -74,6 +74,14 @@ impl Kept {
     pub(crate) fn framing(&self) -> Tokens {
         self.pieces.iter().map(|piece| piece.framing).sum()
     }
+
+    /// Whether the first who says something in it is on the user's side.
+    pub(crate) fn begins_with_user(&self) -> bool {
+        let mut spoken = self.pieces.iter().filter(|piece| piece.elements() > 0);
+        spoken
+            .next()
+            .is_some_and(|piece| piece.class == Class::User)
+    }
 }
 
 impl History {
@@ -226,14 +234,19 @@ impl History {
         })
     }
 
-    /// The path index at which the newest `turns` turns begin; 0 if there are not more.
-    pub(crate) fn turn_start(&self, turns: u32) -> usize {
-        let mut newest_first = self.entries.iter().rev().filter(|entry| is_persons(entry));
-        let Some(skip) = turns.checked_sub(1) else {
-            return usize::MAX;
-        };
-        let start = newest_first.nth(skip as usize);
-        start.and_then(|entry| entry.source).unwrap_or(0)
+    /// The entry with which the newest `turns` turns begin; `None` if there are not more.
+    pub(crate) fn turn_entry(&self, turns: u32) -> Option<usize> {
+        let persons = |(_, entry): &(usize, &Entry)| is_persons(entry);
+        let mut newest_first = self.entries.iter().enumerate().rev().filter(persons);
+        let skip = turns.checked_sub(1)?;
+        newest_first.nth(skip as usize).map(|(at, _)| at)
+    }
+
+    /// Whether nothing of the last round says something to this target.
+    pub(crate) fn ends_silent(&self) -> bool {
+        let last = self.rounds.get(self.last).map(|round| round.pieces.clone());
+        let pieces = last.and_then(|pieces| self.pieces.get(pieces.start..));
+        pieces.is_some_and(|pieces| pieces.iter().all(|piece| piece.elements() == 0))
     }
 
     /// How many turns some rounds begin.

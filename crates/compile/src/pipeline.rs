@@ -33,7 +33,7 @@ use crate::passes::lower::{Piece, Press};
 use crate::passes::place::{Placed, Slot, arrange, bridges, fit, place, units};
 use crate::passes::verify::{Sealed, is_sound, verify};
 use crate::payload::Payload;
-use crate::plan::{Advice, Latched, Plan, Prefix};
+use crate::plan::{Advice, ClearFrontier, Latched, Plan, Prefix};
 use crate::policy::Window;
 use crate::refusal::Refusal;
 use crate::report::Report;
@@ -89,12 +89,21 @@ pub fn compile(input: &CompileInput<'_>, scratch: &mut Scratch) -> Result<Compil
         if own {
             scratch.keep_front(front);
         }
-        match outcome? {
-            Outcome::Compiled(compiled) => return Ok(*compiled),
-            Outcome::Clear(clearing) => {
-                treatment.frontier = clearing.frontier.unwrap_or(treatment.frontier);
-                step = Step::Cleared(clearing);
+        match outcome {
+            Ok(Outcome::Compiled(compiled)) => return Ok(*compiled),
+            Ok(Outcome::Clear(clearing)) => {
+                let before = treatment.frontier;
+                treatment.frontier = clearing.frontier.unwrap_or(before);
+                step = Step::Cleared(clearing, before);
             }
+            // Less can need more: without an old thought two rounds may be one.
+            Err(refusal) => match (refusal, step) {
+                (Refusal::DoesNotFit { .. }, Step::Cleared(_, before)) => {
+                    treatment.frontier = before;
+                    step = Step::AsBefore;
+                }
+                (refusal, _) => return Err(refusal),
+            },
         }
     }
 }
@@ -121,7 +130,10 @@ enum Outcome {
 #[derive(Clone, Copy, Debug)]
 enum Step {
     First,
-    Cleared(Clearing),
+    /// It has, from here.
+    Cleared(Clearing, ClearFrontier),
+    /// It had, and that did not fit.
+    AsBefore,
 }
 
 /// The back half: from weighed rounds to the payload.
@@ -182,7 +194,7 @@ fn back(call: &Call<'_>, memo: &mut Memo) -> Result<Outcome, Refusal> {
         kept,
         covers: call.treatment.covers_hash(),
         clear: call.treatment.latched_frontier(),
-        cleared: matches!(call.step, Step::Cleared(_)),
+        cleared: matches!(call.step, Step::Cleared(..)),
         trim: cut.frontier(&front.history, input),
         trimmed: cut.moved,
     };
@@ -361,11 +373,12 @@ fn budget(
             }
             clearing.worth
         }
-        Step::Cleared(clearing) => clearing.worth,
+        Step::Cleared(clearing, _) => clearing.worth,
+        Step::AsBefore => None,
     };
     // Where clearing was needed and did not suffice, the history is cut in the same step, down to the
     // mark: else each of the next calls would clear a little more.
-    claim.to_the_mark = matches!(call.step, Step::Cleared(clearing) if clearing.forced);
+    claim.to_the_mark = matches!(call.step, Step::Cleared(clearing, _) if clearing.forced);
     let cut = latched.within(room, &claim, history);
     Ok(Budgeted::Cut(placed, cut, worth))
 }

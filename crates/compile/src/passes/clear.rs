@@ -127,8 +127,16 @@ pub(crate) fn advance(
 ) -> Option<Further> {
     let entries = &history.entries;
     let last = history.first_source(history.last)?;
-    let turns = policy.keep_reasoning.map(|turns| history.turn_start(turns));
-    let reasoning = turns.map_or(0, |start| start.min(last));
+    let reasoning = match policy.keep_reasoning {
+        None => 0,
+        Some(0) => last,
+        Some(turns) => {
+            let start = history.turn_entry(turns).and_then(|at| entries.get(at));
+            start
+                .and_then(|entry| entry.source)
+                .map_or(0, |start| start.min(last))
+        }
+    };
     let calls = calls(entries);
     let repeated = repeated(entries, &calls, last, policy);
     let mut next = ClearFrontier {

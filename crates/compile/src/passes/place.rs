@@ -110,9 +110,14 @@ pub(crate) fn bridges(
         slot.contribution.is_required() && slot.band > Band::History && spoken
     });
     let (first, last) = history.ends();
-    let begun = !history.kept().is_empty();
+    // Whatever is cut: what is kept of it may begin with the model, and what must be sent may be silent.
+    let begun = history
+        .kept()
+        .first()
+        .is_some_and(|kept| kept.begins_with_user());
     let opens = first == Some(Class::Model) || (first.is_some() && !begun);
-    let closes = last == Some(Class::Model) && !followed && !request.prefill;
+    let ends = last == Some(Class::Model) || (last.is_some() && history.ends_silent());
+    let closes = ends && !followed && !request.prefill;
     let bridge = |source, band, words| {
         let message = Item::from(Message::text(Role::User, words));
         Contribution::new(source, band, Content::Items(vec![message])).pinned()
