@@ -81,7 +81,12 @@ impl Payload {
             whole: whole_mark(head.format, &fields),
         };
         let places = self.places(&fields);
-        let segments = places.iter().map(|place| self.segment(*place, &fields));
+        // The elements are asked for in their order: finding each by its number would cost a search.
+        let mut elements = self.elements.iter().enumerate();
+        let segments = places.iter().filter_map(|place| {
+            let around = self.segment(*place, &fields);
+            around.or_else(|| elements.next().map(|(at, element)| segment_of(at, element)))
+        });
         outline.segments = segments.collect();
         let mut add = |part: Option<Part>, tokens: Tokens| {
             let of = |one: &&mut OutlineSegment| part.is_none_or(|part| one.part == part);
@@ -121,7 +126,8 @@ impl Payload {
             .collect()
     }
 
-    fn segment(&self, place: Place, fields: &Fields<'_>) -> OutlineSegment {
+    /// What stands around the elements; an element is nothing here.
+    fn segment(&self, place: Place, fields: &Fields<'_>) -> Option<OutlineSegment> {
         let format = self.head.format;
         match place {
             Place::Head(part) => {
@@ -137,35 +143,21 @@ impl Payload {
                     .and_then(|bare| member(&bare, names));
                 let hash = ContentHash::of(bare.as_deref().unwrap_or(text).as_bytes());
                 let blocks = blocks_in(text);
-                OutlineSegment {
+                Some(OutlineSegment {
                     bytes: text.len(),
                     blocks,
                     can_carry: format == Format::Anthropic,
                     marks,
                     ..OutlineSegment::new(part_of, 0, hash)
-                }
+                })
             }
             Place::Settings(part) => {
                 let own = settings(format).iter().filter(|one| one.part == part);
                 let said: Vec<&str> = own.map(|one| value(fields, one.path)).collect();
-                OutlineSegment::new(part, 0, ContentHash::of(said.join("\n").as_bytes()))
+                let hash = ContentHash::of(said.join("\n").as_bytes());
+                Some(OutlineSegment::new(part, 0, hash))
             }
-            Place::Element(at) => self.element(at),
-        }
-    }
-
-    fn element(&self, at: usize) -> OutlineSegment {
-        let Some(element) = self.elements.get(at) else {
-            return OutlineSegment::new(Part::Messages, at, ContentHash::of(b""));
-        };
-        OutlineSegment {
-            bytes: element.json.len(),
-            tokens: element.tokens,
-            blocks: element.blocks,
-            lasts: element.lasts,
-            can_carry: element.can_carry,
-            marks: element.marks.clone(),
-            ..OutlineSegment::new(element.part, at, element.hash)
+            Place::Element(_) => None,
         }
     }
 
@@ -350,4 +342,17 @@ fn member(before: &str, names: &[&str]) -> Option<String> {
 fn blocks_in(json: &str) -> usize {
     let list: Option<Vec<&serde_json::value::RawValue>> = serde_json::from_str(json).ok();
     list.map_or(1, |list| list.len())
+}
+
+/// What an element is to a cache.
+fn segment_of(at: usize, element: &Element) -> OutlineSegment {
+    OutlineSegment {
+        bytes: element.json.len(),
+        tokens: element.tokens,
+        blocks: element.blocks,
+        lasts: element.lasts,
+        can_carry: element.can_carry,
+        marks: element.marks.clone(),
+        ..OutlineSegment::new(element.part, at, element.hash)
+    }
 }
