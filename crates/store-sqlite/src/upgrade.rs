@@ -44,10 +44,30 @@ fn chat(path: &Path, owner: &str) -> Chat {
 #[tokio::test]
 async fn a_database_of_format_1_is_read_and_written_on() {
     let directory = tempfile::tempdir().unwrap();
-    let path = format_1(directory.path());
-    assert_eq!(format_of(&path), 1);
-    let chat = chat(&path, "ada");
-    assert_eq!(format_of(&path), FORMAT);
+    is_read_and_written_on(&format_1(directory.path()), 1).await;
+}
+
+#[tokio::test]
+async fn databases_of_later_formats_are_read_and_written_on() {
+    let kept: [(u32, &[u8]); 2] = [
+        (7, include_bytes!("../tests/fixtures/format-7/database.db")),
+        (
+            10,
+            include_bytes!("../tests/fixtures/format-10/database.db"),
+        ),
+    ];
+    for (format, bytes) in kept {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("kept.db");
+        std::fs::write(&path, bytes).unwrap();
+        is_read_and_written_on(&path, format).await;
+    }
+}
+
+async fn is_read_and_written_on(path: &Path, format: u32) {
+    assert_eq!(format_of(path), format);
+    let chat = chat(path, "ada");
+    assert_eq!(format_of(path), FORMAT);
 
     let main = ["one", "two", "three", "four", "five"];
     chat.expect("main-v2", &["one", "two", "three again", "six"])
