@@ -131,11 +131,7 @@ pub(crate) fn report(
         },
         segments,
         omitted: ledger.omitted(),
-        rewritten: ledger
-            .rewritten(ledger.cut.round..ledger.front.history.rounds.len())
-            .into_iter()
-            .cloned()
-            .collect(),
+        rewritten: rewritten(ledger),
         readable: ledger.input.request.tools.iter().any(is_read_tool),
         repairs: ledger
             .front
@@ -152,6 +148,15 @@ pub(crate) fn report(
             fingerprint: payload.fingerprint().to_string(),
         },
     }
+}
+
+/// What is shown otherwise than it is, in path order.
+fn rewritten(ledger: &Ledger<'_>) -> Vec<Rewritten> {
+    let sent = ledger.cut.round..ledger.front.history.rounds.len();
+    let all = ledger.rewritten(&sent).into_iter();
+    let mut all: Vec<Rewritten> = all.cloned().collect();
+    all.sort_unstable_by_key(|one| one.index);
+    all
 }
 
 fn is_read_tool(tool: &ToolDefinition) -> bool {
@@ -265,7 +270,7 @@ impl Rows<'_> {
             self.kept(ledger, kept);
         }
         if cut.round > 0 {
-            let (omitted, rounds) = (ledger.trimmed(), 0..cut.round);
+            let (omitted, rounds) = (&ledger.trimmed, 0..cut.round);
             self.push(Segment {
                 label: label(history, &rounds),
                 omitted_tokens: ledger.trimmed_tokens().high,
@@ -282,7 +287,7 @@ impl Rows<'_> {
         }
         let last = history.last.max(cut.round);
         let treated = ledger.treated_until().clamp(cut.round, last);
-        let changed = ledger.rewritten(cut.round..treated);
+        let changed = ledger.rewritten(&(cut.round..treated));
         let (rule, saved) = summary(&changed, ledger);
         let cleared = changed.iter().any(|one| one.how != Rewriting::Previewed);
         let verdict = if cleared {
@@ -293,7 +298,7 @@ impl Rows<'_> {
         self.rounds(history, cut.round..treated, &apart, (verdict, &rule, saved));
         self.rounds(history, treated..last, &apart, (Verdict::Kept, "fits", 0));
         let newest = last..history.rounds.len();
-        let (rule, saved) = summary(&ledger.rewritten(newest.clone()), ledger);
+        let (rule, saved) = summary(&ledger.rewritten(&newest), ledger);
         let rule = if rule.is_empty() {
             "last round".to_owned()
         } else {

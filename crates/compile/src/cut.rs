@@ -1,5 +1,7 @@
 //! Where the history begins: at the plan's frontier as long as that fits, at a new one otherwise.
 
+use std::collections::BTreeSet;
+
 use crate::history::{History, Kept};
 use crate::memo::Memo;
 use crate::passes::budget::{HistoryClaim, first_round, per_cent};
@@ -110,6 +112,17 @@ impl Cut {
             .flat_map(|kept| &kept.pieces)
             .chain(rest)
             .collect()
+    }
+
+    /// The path indexes of what is left out, ascending.
+    pub(crate) fn trimmed(&self, history: &History) -> Vec<usize> {
+        let kept = self.kept.iter().flat_map(|kept| &kept.sources);
+        let kept: BTreeSet<usize> = kept.copied().collect();
+        let cut = 0..self.round;
+        let all = history.sources(&cut);
+        let mut out: Vec<usize> = all.filter(|source| !kept.contains(source)).collect();
+        out.sort_unstable();
+        out
     }
 
     /// The cut as the plan keeps it; `None` if nothing is cut.

@@ -33,8 +33,8 @@ pub(crate) struct Front {
     /// What repair left out: indexes on the path, ascending.
     pub(crate) dropped: Vec<usize>,
     pub(crate) repairs: Vec<Repair>,
-    /// What is shown otherwise than it is, in path order.
-    pub(crate) rewritten: Vec<Rewritten>,
+    /// What is shown otherwise than it is, each with its entry, in their order.
+    pub(crate) rewritten: Vec<(usize, Rewritten)>,
     /// What compactions stand for.
     pub(crate) covered: Vec<Covered>,
     /// Whether it is in order, each call with an id of its own.
@@ -133,7 +133,7 @@ impl Front {
         self.repairs
             .retain(|repair| repair.index.is_none_or(|index| index < resume));
         self.history.forget_last_round();
-        self.rewritten.retain(|rewritten| rewritten.index < resume);
+        self.rewritten.retain(|(entry, _)| *entry < from);
         self.append(path, repaired.entries, press, memo);
         Some(self)
     }
@@ -151,13 +151,9 @@ impl Front {
         press: &Press<'_>,
         memo: &mut Memo,
     ) {
-        let first = self.rewritten.len();
-        for entry in &entries {
-            self.rewritten.extend(rewritten(entry, path, press, memo));
-        }
-        let new = self.rewritten.get_mut(first..).unwrap_or_default();
-        new.sort_unstable_by_key(|rewritten| rewritten.index);
         for (at, entry) in (self.history.entries.len()..).zip(&entries) {
+            let rewritten = rewritten(entry, path, press, memo);
+            self.rewritten.extend(rewritten.map(|one| (at, one)));
             for id in ids(entry) {
                 self.ids.entry(id).or_insert(at);
             }

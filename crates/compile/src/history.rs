@@ -316,13 +316,18 @@ impl History {
             ..own.last().map_or(0, |round| round.pieces.end)
     }
 
+    /// The entries of some rounds.
+    pub(crate) fn entries_of(&self, rounds: &Range<usize>) -> Range<usize> {
+        let own = self.rounds.get(rounds.clone()).unwrap_or_default();
+        own.first().map_or(0, |round| round.entries.start)
+            ..own.last().map_or(0, |round| round.entries.end)
+    }
+
     /// The path indexes of some rounds' items.
     pub(crate) fn sources(&self, rounds: &Range<usize>) -> impl Iterator<Item = usize> {
-        let own = self.rounds.get(rounds.clone()).unwrap_or_default();
-        let range = own.first().map_or(0, |round| round.entries.start)
-            ..own.last().map_or(0, |round| round.entries.end);
-        let entries = self.entries.get(range).unwrap_or_default();
-        entries.iter().filter_map(|entry| entry.source)
+        let entries = self.entries.get(self.entries_of(rounds));
+        let entries = entries.unwrap_or_default().iter();
+        entries.filter_map(|entry| entry.source)
     }
 
     /// How many calls some pieces make.

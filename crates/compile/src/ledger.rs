@@ -1,6 +1,5 @@
 //! What the passes decided, and what follows from it: what was left out, what was lost, what to do.
 
-use std::collections::BTreeSet;
 use std::ops::Range;
 
 use contexture_wire::{Envelope, Loss};
@@ -26,6 +25,8 @@ pub(crate) struct Ledger<'a> {
     /// What each contribution would take whole.
     pub(crate) natural: &'a [u64],
     pub(crate) cut: &'a Cut,
+    /// The path indexes that the cut left out, ascending.
+    pub(crate) trimmed: Vec<usize>,
     pub(crate) frame: &'a Frame,
     pub(crate) envelope: &'a Envelope,
     /// What was counted of all that is sent, where that was narrowed.
@@ -53,55 +54,28 @@ impl Ledger<'_> {
 
     /// What the host may want to do next.
     pub(crate) fn advice(&self) -> Option<Advice> {
-        let omitted = self.trimmed();
         Some(Advice::Compact {
-            first: *omitted.first()?,
-            last: *omitted.last()?,
+            first: *self.trimmed.first()?,
+            last: *self.trimmed.last()?,
             tokens: self.trimmed_tokens().high,
         })
     }
 
-    /// The path indexes that trimming left out, ascending.
-    pub(crate) fn trimmed(&self) -> Vec<usize> {
-        let history = &self.front.history;
-        let kept: BTreeSet<usize> = self
-            .cut
-            .kept
-            .iter()
-            .flat_map(|kept| kept.sources.iter().copied())
-            .collect();
-        let mut out: Vec<usize> = history
-            .sources(&(0..self.cut.round))
-            .filter(|source| !kept.contains(source))
-            .collect();
-        out.sort_unstable();
-        out
-    }
-
     /// The round behind the last one with something rewritten.
     pub(crate) fn treated_until(&self) -> usize {
-        let history = &self.front.history;
-        let Some(last) = self.front.rewritten.last() else {
-            return 0;
-        };
-        let entries = history.entries.iter();
-        let at = entries
-            .rev()
-            .position(|entry| entry.source == Some(last.index));
-        let at = at.map_or(0, |from_end| history.entries.len() - from_end);
-        history
-            .rounds
-            .partition_point(|round| round.entries.start < at)
+        let last = self.front.rewritten.last().map(|(entry, _)| *entry);
+        let rounds = &self.front.history.rounds;
+        last.map_or(0, |last| {
+            rounds.partition_point(|round| round.entries.start <= last)
+        })
     }
 
-    /// What was rewritten in some rounds.
-    pub(crate) fn rewritten(&self, rounds: Range<usize>) -> Vec<&Rewritten> {
-        if self.front.rewritten.is_empty() {
-            return Vec::new();
-        }
-        let sources: BTreeSet<usize> = self.front.history.sources(&rounds).collect();
+    /// What was rewritten in some rounds, in the order of the view.
+    pub(crate) fn rewritten(&self, rounds: &Range<usize>) -> Vec<&Rewritten> {
+        let entries = self.front.history.entries_of(rounds);
         let all = self.front.rewritten.iter();
-        all.filter(|rewritten| sources.contains(&rewritten.index))
+        all.filter(|(entry, _)| entries.contains(entry))
+            .map(|(_, rewritten)| rewritten)
             .collect()
     }
 
@@ -119,10 +93,7 @@ impl Ledger<'_> {
 
     /// Everything of the path that is not in the payload, as spans.
     pub(crate) fn omitted(&self) -> Vec<Omitted> {
-        let trimmed = self
-            .trimmed()
-            .into_iter()
-            .map(|at| (at, OmitReason::Trimmed));
+        let trimmed = self.trimmed.iter().map(|at| (*at, OmitReason::Trimmed));
         let dropped = self
             .front
             .dropped

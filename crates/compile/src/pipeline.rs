@@ -207,6 +207,7 @@ fn back(call: &Call<'_>, memo: &mut Memo) -> Result<Outcome, Refusal> {
         slots: &slots,
         placed: &placed,
         natural: &natural,
+        trimmed: cut.trimmed(history),
         cut: &cut,
         frame: &frame,
         envelope: &envelope,

@@ -59,28 +59,19 @@ pub(crate) fn inline(
             .iter()
             .any(|(first, last)| (*first..=*last).contains(&at))
     };
-    let covered = |(at, item): (usize, &PathItem)| -> Option<usize> {
-        (item.audience.model && inside(at)).then_some(at)
+    let readable = |keep: &dyn Fn(usize) -> bool| -> Vec<Covered<'_>> {
+        let all = before.path.iter().take(items).enumerate();
+        all.filter(|(at, item)| item.audience.model && keep(*at))
+            .map(|(index, item)| Covered {
+                index,
+                item: &item.item,
+                hash: Some(item.hash),
+            })
+            .collect()
     };
-    let away: Vec<usize> = inlined
-        .path
-        .iter()
-        .enumerate()
-        .filter_map(covered)
-        .collect();
-    for (first, last) in merged {
-        let of = |keep: &dyn Fn(usize) -> bool| -> Vec<Covered<'_>> {
-            let all = before.path.iter().take(items).enumerate();
-            all.filter(|(at, item)| item.audience.model && keep(*at))
-                .map(|(index, item)| Covered {
-                    index,
-                    item: &item.item,
-                    hash: Some(item.hash),
-                })
-                .collect()
-        };
-        let originals = of(&|at| (first..=last).contains(&at));
-        let view = of(&|at| away.binary_search(&at).is_err());
+    let view = readable(&|at| !inside(at));
+    for &(first, last) in &merged {
+        let originals = readable(&|at| (first..=last).contains(&at));
         let weigh = |one: &Covered<'_>| counter.count(&one.item.text()).count;
         let tokens: u64 = originals.iter().map(weigh).sum();
         let most = (tokens.saturating_mul(SHARE) / 100).max(LEAST);
