@@ -21,6 +21,7 @@ mod shell;
 mod summary;
 mod words;
 
+pub use crate::passes::cover::{COVERS, Covering};
 pub use manifest::{
     CommandEntry, Covered, Decision, Entry, FileEntry, LinkEntry, Manifest, NamedValues, Speaker,
 };

@@ -14,12 +14,14 @@ use crate::entry::{Entry, Shown};
 use crate::report::OmitReason;
 use crate::request::Cover;
 
-/// The field in which a compaction of ours names what it covers.
-pub(crate) const COVERS: &str = "covers";
+/// The field in which a compaction of ours names what it covers. What it says is its maker's business:
+/// that it is there tells such a compaction from a provider's.
+pub const COVERS: &str = "covers";
 
-/// The outermost of some covers; what overlaps or does not fit the path is ignored.
+/// What some covers make of a path. The outermost count; what overlaps or does not fit the path is
+/// ignored.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Covering {
+pub struct Covering {
     /// Disjoint, by their first item.
     outer: Vec<Cover>,
     /// By compaction: the first item it stands for.
@@ -28,7 +30,8 @@ pub(crate) struct Covering {
 
 impl Covering {
     /// What some covers mean for a path of so many items, of which these are compactions.
-    pub(crate) fn of(covers: &[Cover], items: usize, compacts: impl Fn(usize) -> bool) -> Self {
+    #[must_use]
+    pub fn of(covers: &[Cover], items: usize, compacts: impl Fn(usize) -> bool) -> Self {
         let fits = |cover: &&Cover| {
             let span = cover.first..=cover.last;
             let there = cover.last < items && compacts(cover.compaction);
@@ -66,6 +69,26 @@ impl Covering {
         self.places.contains_key(&index)
     }
 
+    /// The indexes of the items that the view shows, in its order.
+    pub fn shown<'i>(&self, items: impl IntoIterator<Item = &'i Item>) -> Vec<usize> {
+        let items = items.into_iter().enumerate();
+        let shown = items.filter(|(index, item)| self.left_out(*index, item).is_none());
+        let mut shown: Vec<usize> = shown.map(|(index, _)| index).collect();
+        shown.sort_by_key(|index| self.place(*index));
+        shown
+    }
+
+    /// Why an item is not in the view, if it is not.
+    fn left_out(&self, index: usize, item: &Item) -> Option<OmitReason> {
+        if self.moves(index) {
+            None
+        } else if self.is_covered(index) {
+            Some(OmitReason::Covered)
+        } else {
+            is_ours(item).then_some(OmitReason::Uncovered)
+        }
+    }
+
     fn is_covered(&self, index: usize) -> bool {
         let at = self.outer.partition_point(|cover| cover.first <= index);
         let cover = at.checked_sub(1).and_then(|at| self.outer.get(at));
@@ -73,7 +96,8 @@ impl Covering {
     }
 
     /// Where an item stands in the view: at its own index, or where what it covers begins.
-    fn place(&self, index: usize) -> usize {
+    #[must_use]
+    pub fn place(&self, index: usize) -> usize {
         self.places.get(&index).copied().unwrap_or(index)
     }
 }
@@ -87,13 +111,8 @@ pub(crate) fn cover(
     let mut kept: Vec<Entry> = Vec::with_capacity(entries.len());
     for entry in entries {
         let why = entry.source.and_then(|index| {
-            if covering.moves(index) {
-                None
-            } else if covering.is_covered(index) {
-                Some((index, OmitReason::Covered))
-            } else {
-                is_ours(&entry.item).then_some((index, OmitReason::Uncovered))
-            }
+            let why = covering.left_out(index, &entry.item)?;
+            Some((index, why))
         });
         match why {
             Some(why) => hidden.push(why),

@@ -3,7 +3,7 @@
 use std::ops::RangeInclusive;
 use std::sync::Arc;
 
-use contexture_compile::compaction::{Allowance, Covered, Manifest};
+use contexture_compile::compaction::{Allowance, COVERS, Covered, Manifest};
 use contexture_compile::{Advice, Target};
 use contexture_ir::{Audience, Compaction, ContentHash, Item, NodeId, Origin, Part, TextPart};
 use contexture_store::{
@@ -14,7 +14,7 @@ use contexture_tokens::{TokenCounter, counter_for};
 use super::breaker::BreakerPolicy;
 use super::compactor::{CompactRequest, Compactor, ManifestCompactor};
 use super::cover::{CoverEntry, Covers, KEY};
-use super::provenance::{COVERS, made, provenance};
+use super::provenance::{made, provenance};
 use super::snapshot::Snapshot;
 use super::trigger::share;
 use crate::conversation::Conversation;

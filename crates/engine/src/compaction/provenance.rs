@@ -1,11 +1,9 @@
 //! What a compaction item says of how it was made: in its field `covers`, never in its text.
 
+use contexture_compile::compaction::COVERS;
 use contexture_ir::{Compaction, ContentHash, Fields, NodeId, Raw};
 
 use crate::error::EngineError;
-
-/// The field of a compaction item that says what it was made of.
-pub(crate) const COVERS: &str = "covers";
 
 /// What a compaction says of how it was made.
 pub(crate) fn provenance(

@@ -5,14 +5,13 @@
 use std::ops::RangeInclusive;
 use std::sync::Arc;
 
-use contexture_compile::compaction::Covered;
+use contexture_compile::compaction::{Covered, Covering};
 use contexture_compile::{Advice, Cover};
 use contexture_ir::{ContentHash, Item, NodeId};
 use contexture_store::{At, Error as StoreError, Node, NodeKind, ReadRequest, Thing};
 use contexture_tokens::TokenCounter;
 
 use super::cover::Covers;
-use super::provenance::COVERS;
 use super::span::{Seams, overlaps};
 use crate::conversation::Conversation;
 use crate::error::EngineError;
@@ -23,6 +22,7 @@ pub(crate) struct Snapshot {
     pub(crate) path: Path,
     pub(crate) covers: Covers,
     pub(crate) places: Vec<Cover>,
+    covering: Covering,
 }
 
 impl Conversation {
@@ -33,7 +33,12 @@ impl Conversation {
             None => Covers::default(),
         };
         let places = covers.on(&path.nodes);
+        let compacts = |at: usize| {
+            let item = path.items.get(at).map(AsRef::as_ref);
+            matches!(item, Some(Item::Compaction(_)))
+        };
         Ok(Snapshot {
+            covering: Covering::of(&places, path.items.len(), compacts),
             path,
             covers,
             places,
@@ -44,41 +49,13 @@ impl Conversation {
 impl Snapshot {
     /// Where the item at `at` stands in the view.
     pub(crate) fn place(&self, at: usize) -> usize {
-        let cover = self.places.iter().find(|cover| cover.compaction == at);
-        cover.map_or(at, |cover| cover.first)
+        self.covering.place(at)
     }
 
-    /// The places of the path that the view shows: what is not covered, and the outermost compactions in
-    /// the place of what they stand for.
+    /// The places of the path that the view shows, in its order.
     pub(crate) fn shown(&self) -> Vec<usize> {
-        let covered = |at: usize| {
-            self.places
-                .iter()
-                .any(|cover| (cover.first..=cover.last).contains(&at))
-        };
-        let mut shown: Vec<usize> = (0..self.path.items.len())
-            .filter(|at| {
-                let compaction = self.places.iter().find(|cover| cover.compaction == *at);
-                match compaction {
-                    Some(cover) => !self.places.iter().any(|outer| {
-                        outer.compaction != *at
-                            && outer.first <= cover.first
-                            && cover.last <= outer.last
-                    }),
-                    None => !covered(*at) && !self.is_ours(*at),
-                }
-            })
-            .collect();
-        shown.sort_by_key(|at| self.place(*at));
-        shown
-    }
-
-    /// A compaction of ours that is not in effect shows nothing.
-    fn is_ours(&self, at: usize) -> bool {
-        matches!(
-            self.path.items.get(at).map(AsRef::as_ref),
-            Some(Item::Compaction(item)) if item.extra.get(COVERS).is_some()
-        )
+        self.covering
+            .shown(self.path.items.iter().map(AsRef::as_ref))
     }
 
     /// What each place of the path adds to the view, in tokens.
