@@ -1,0 +1,115 @@
+//! What goes wrong in a layer, and in a list of them.
+
+use crate::id::LayerId;
+use crate::outcome::Hook;
+
+/// Why a hook did not do its work. It never leaves its layer unless the layer says so ([`OnError::Fail`](crate::OnError::Fail)).
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum LayerError {
+    /// The layer says so, in its own words.
+    #[error("{0}")]
+    Failed(String),
+    /// It took too long.
+    #[error("no result within {ms} ms")]
+    TimedOut {
+        /// The limit.
+        ms: u128,
+    },
+    /// Its stored state cannot be read.
+    #[error("its state of version {stored} cannot be read by version {current}: {why}")]
+    State {
+        /// The version it was stored with.
+        stored: u32,
+        /// The layer's.
+        current: u32,
+        /// Why.
+        why: String,
+    },
+    /// Its state is larger than a value may be.
+    #[error("its state has {bytes} bytes, the limit is {limit}: keep less")]
+    StateTooLarge {
+        /// Its size.
+        bytes: usize,
+        /// The limit.
+        limit: usize,
+    },
+    /// What a layer asked the host for is not there.
+    #[error("{what} is not available here: {hint}")]
+    Unavailable {
+        /// What.
+        what: &'static str,
+        /// What to do.
+        hint: &'static str,
+    },
+}
+
+impl LayerError {
+    /// A failure in the layer's words.
+    #[must_use]
+    pub fn failed(why: impl std::fmt::Display) -> Self {
+        Self::Failed(why.to_string())
+    }
+}
+
+/// Why layers cannot be run, or an operation with them failed.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum LayersError {
+    /// Two layers of one name.
+    #[error("two layers are named {id}: give one of them another name")]
+    DuplicateId {
+        /// The name.
+        id: LayerId,
+    },
+    /// A budget that cannot be kept.
+    #[error(
+        "the budget of the layer {id} has a minimum of {min} tokens above its maximum of {max}"
+    )]
+    BadBudget {
+        /// The layer.
+        id: LayerId,
+        /// Its minimum.
+        min: u64,
+        /// Its maximum.
+        max: u64,
+    },
+    /// Two functions that the model would see under one name.
+    #[error("the layers {first} and {second} both offer a tool named {name}: rename one")]
+    DuplicateTool {
+        /// The tool's name.
+        name: String,
+        /// The layer that has it.
+        first: LayerId,
+        /// The layer that wants it too.
+        second: LayerId,
+    },
+    /// A function whose name or schema is wrong.
+    #[error("the function {name} of the layer {id}: {why}")]
+    BadFunction {
+        /// The layer.
+        id: LayerId,
+        /// The function's tool name.
+        name: String,
+        /// What is wrong.
+        why: String,
+    },
+    /// There is no layer of this name or type.
+    #[error("there is no layer {id}; there are: {there}")]
+    NoLayer {
+        /// The name asked for.
+        id: String,
+        /// Those there are.
+        there: String,
+    },
+    /// A layer that must not fail did.
+    #[error("the layer {id} failed in {hook}: {source}")]
+    Layer {
+        /// The layer.
+        id: LayerId,
+        /// The hook.
+        hook: Hook,
+        /// Why.
+        source: LayerError,
+    },
+}

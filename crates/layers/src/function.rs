@@ -1,0 +1,129 @@
+//! Functions of layers, which models call as tools and programs through handles.
+
+use contexture_ir::{FunctionTool, Raw, ToolDefinition};
+use contexture_tools::Checker;
+
+use crate::error::LayerError;
+use crate::id::LayerId;
+
+/// A function of a layer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FunctionSpec {
+    /// Its name within the layer.
+    pub name: &'static str,
+    /// The name by which models call it: 1 to 64 bytes of letters, digits, `-` and `_`. Stable: it is in histories.
+    pub tool: String,
+    /// What it does, for the model.
+    pub description: String,
+    /// JSON Schema of its arguments.
+    pub input: Raw,
+    /// JSON Schema of its result; absent means anything.
+    pub output: Option<Raw>,
+    /// What to do after a crash that may have cut a call short.
+    pub rerun: Rerun,
+    /// Whether models are offered it. Default yes.
+    pub offered: Offered,
+}
+
+/// Whether models are offered a function.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Offered {
+    /// They are.
+    #[default]
+    Model,
+    /// Only programs may call it.
+    Host,
+}
+
+/// What to do with a call that was begun, and whose end nobody knows.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Rerun {
+    /// Run it again: the same call twice does what it does once.
+    #[default]
+    Again,
+    /// Ask a person.
+    Ask,
+    /// Tell the model that nobody knows whether it ran.
+    Unknown,
+}
+
+impl FunctionSpec {
+    /// A function of a layer, its tool named `<layer>_<name>`.
+    #[must_use]
+    pub fn new(layer: &LayerId, name: &'static str, description: &str, input: Raw) -> Self {
+        Self {
+            name,
+            tool: format!("{layer}_{name}"),
+            description: description.to_owned(),
+            input,
+            output: None,
+            rerun: Rerun::Again,
+            offered: Offered::Model,
+        }
+    }
+
+    /// The same under a tool name of its own.
+    #[must_use]
+    pub fn called(mut self, tool: impl Into<String>) -> Self {
+        self.tool = tool.into();
+        self
+    }
+
+    /// As models are offered it.
+    #[must_use]
+    pub fn definition(&self) -> ToolDefinition {
+        ToolDefinition::Function(FunctionTool {
+            name: self.tool.clone(),
+            description: Some(self.description.clone()),
+            parameters: Some(self.input.clone()),
+            ..FunctionTool::default()
+        })
+    }
+
+    /// What is wrong with the name or a schema, if anything is.
+    pub(crate) fn flaw(&self) -> Option<String> {
+        let allowed = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_');
+        let named = (1..=64).contains(&self.tool.len()) && self.tool.bytes().all(allowed);
+        if !named {
+            return Some("its tool name must be 1 to 64 bytes of letters, digits, - and _".into());
+        }
+        let schemas = [Some(&self.input), self.output.as_ref()];
+        let mut flaws = schemas
+            .into_iter()
+            .flatten()
+            .filter_map(|schema| Checker::new(schema).err());
+        flaws.next().map(|flaw| flaw.to_string())
+    }
+}
+
+/// Why a function gave no result. The texts are fit to be shown to the model.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum FunctionError {
+    /// There is no such function.
+    #[error("{layer} has no function {name:?}")]
+    Unknown {
+        /// The layer.
+        layer: LayerId,
+        /// The name.
+        name: String,
+    },
+    /// The arguments do not fit their schema.
+    #[error("the arguments do not fit: {why}")]
+    Arguments {
+        /// What is wrong, and where.
+        why: String,
+    },
+    /// The layer refuses.
+    #[error("{0}")]
+    Refused(String),
+    /// The result does not fit its own schema: the layer's fault.
+    #[error("the result does not fit its schema: {why}")]
+    Result {
+        /// What is wrong, and where.
+        why: String,
+    },
+    /// The layer failed.
+    #[error(transparent)]
+    Layer(#[from] LayerError),
+}

@@ -1,0 +1,54 @@
+//! What a layer may ask of whoever runs it.
+
+use std::fmt;
+
+use async_trait::async_trait;
+use contexture_ir::{ConversationId, NodeId};
+
+use crate::error::LayerError;
+
+/// What a layer may ask of whoever runs it: a search over what the owner has kept, a model.
+#[async_trait]
+pub trait LayerHost: fmt::Debug + Send + Sync {
+    /// Texts of the owner's conversations that have the words of `query`, best first, at most `limit`.
+    async fn search(&self, query: &str, limit: usize) -> Result<Vec<Found>, LayerError>;
+
+    /// What a model answers to a prompt. What it costs is the run's.
+    async fn ask(&self, prompt: &str) -> Result<String, LayerError>;
+}
+
+/// A text that was found.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Found {
+    /// The conversation it is in.
+    pub conversation: ConversationId,
+    /// Its node.
+    pub node: NodeId,
+    /// The text.
+    pub text: String,
+    /// When it was said, in milliseconds since the Unix epoch.
+    pub at_ms: i64,
+    /// How well it fits; larger is better, comparable within one search.
+    pub score: f64,
+}
+
+/// A host that has nothing to offer.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct NoHost;
+
+#[async_trait]
+impl LayerHost for NoHost {
+    async fn search(&self, _: &str, _: usize) -> Result<Vec<Found>, LayerError> {
+        Err(LayerError::Unavailable {
+            what: "search",
+            hint: "open the conversation from an engine whose store can search",
+        })
+    }
+
+    async fn ask(&self, _: &str) -> Result<String, LayerError> {
+        Err(LayerError::Unavailable {
+            what: "a model",
+            hint: "give the engine a model for its layers",
+        })
+    }
+}

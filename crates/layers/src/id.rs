@@ -1,0 +1,73 @@
+//! Names of layers.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+/// The name of a layer, unique within a list: 1 to 64 bytes of lower-case letters, digits, `-` and `_`.
+///
+/// It is part of the keys of its state and of the names of its tools, so it is for ever.
+#[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct LayerId(Box<str>);
+
+impl LayerId {
+    /// The longest name, in bytes.
+    pub const MAX_BYTES: usize = 64;
+
+    /// Checks the rule.
+    ///
+    /// # Errors
+    /// [`BadLayerId`].
+    pub fn new(text: impl AsRef<str>) -> Result<Self, BadLayerId> {
+        let text = text.as_ref();
+        let allowed =
+            |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || matches!(b, b'-' | b'_');
+        if text.is_empty() || text.len() > Self::MAX_BYTES || !text.bytes().all(allowed) {
+            return Err(BadLayerId {
+                id: text.chars().take(80).collect(),
+            });
+        }
+        Ok(Self(text.into()))
+    }
+
+    /// The text.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for LayerId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(&self.0)
+    }
+}
+
+impl fmt::Debug for LayerId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Debug::fmt(&self.0, f)
+    }
+}
+
+impl TryFrom<String> for LayerId {
+    type Error = BadLayerId;
+
+    fn try_from(text: String) -> Result<Self, BadLayerId> {
+        Self::new(text)
+    }
+}
+
+impl From<LayerId> for String {
+    fn from(id: LayerId) -> Self {
+        id.0.into()
+    }
+}
+
+/// A name that is none.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{id:?} is no name of a layer: expected 1 to 64 bytes of a-z, 0-9, - and _")]
+pub struct BadLayerId {
+    /// Its beginning.
+    pub id: String,
+}

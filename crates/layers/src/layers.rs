@@ -1,0 +1,200 @@
+//! A list of layers.
+
+use std::fmt;
+use std::sync::Arc;
+
+use contexture_ir::{Raw, ToolDefinition};
+
+use crate::erased::{Erased, Held, typed};
+use crate::error::{LayerError, LayersError};
+use crate::function::{FunctionSpec, Offered};
+use crate::id::LayerId;
+use crate::layer::Layer;
+use crate::spec::LayerSpec;
+use crate::states::{Changed, LayerStates, Slot, Stored};
+
+/// A list of layers, by order and then as they were added. Cheap to clone; it never changes once it is shared.
+#[derive(Clone, Default)]
+pub struct Layers {
+    list: Arc<Vec<Arc<dyn Erased>>>,
+}
+
+impl Layers {
+    /// No layers.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// The same list with one more.
+    ///
+    /// # Errors
+    /// [`LayersError`]: a name or a tool's name twice, a budget or a schema that cannot be.
+    pub fn with(mut self, layer: impl Layer) -> Result<Self, LayersError> {
+        let held = Held::new(layer);
+        self.check(&held)?;
+        let list = Arc::make_mut(&mut self.list);
+        let order = held.spec().order;
+        let at = list.partition_point(|other| other.spec().order <= order);
+        list.insert(at, Arc::new(held));
+        Ok(self)
+    }
+
+    fn check(&self, new: &dyn Erased) -> Result<(), LayersError> {
+        let LayerSpec { id, budget, .. } = new.spec();
+        if self.find(id.as_str()).is_some() {
+            return Err(LayersError::DuplicateId { id: id.clone() });
+        }
+        if let Some(max) = budget.max.filter(|max| budget.min > *max) {
+            return Err(LayersError::BadBudget {
+                id: id.clone(),
+                min: budget.min,
+                max,
+            });
+        }
+        for (index, function) in new.functions().iter().enumerate() {
+            if let Some(why) = function.flaw() {
+                return Err(LayersError::BadFunction {
+                    id: id.clone(),
+                    name: function.tool.clone(),
+                    why,
+                });
+            }
+            let own = new.functions().iter().take(index);
+            let twice = own.filter(|other| other.tool == function.tool).map(|_| id);
+            let others = self
+                .functions()
+                .filter(|(_, other)| other.tool == function.tool);
+            let first = twice.chain(others.map(|(first, _)| first)).next();
+            if let Some(first) = first {
+                return Err(LayersError::DuplicateTool {
+                    name: function.tool.clone(),
+                    first: first.clone(),
+                    second: id.clone(),
+                });
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether there are none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.list.is_empty()
+    }
+
+    /// What they say of themselves, in order.
+    pub fn specs(&self) -> impl Iterator<Item = &LayerSpec> {
+        self.list.iter().map(|layer| layer.spec())
+    }
+
+    /// All functions, with their layers.
+    pub fn functions(&self) -> impl Iterator<Item = (&LayerId, &FunctionSpec)> {
+        self.list.iter().flat_map(|layer| {
+            let id = &layer.spec().id;
+            layer.functions().iter().map(move |function| (id, function))
+        })
+    }
+
+    /// The function that models call by this name.
+    #[must_use]
+    pub fn function(&self, tool: &str) -> Option<(&LayerId, &FunctionSpec)> {
+        self.functions().find(|(_, function)| function.tool == tool)
+    }
+
+    /// The tools that models are offered, in order.
+    #[must_use]
+    pub fn tools(&self) -> Vec<ToolDefinition> {
+        let offered = self
+            .functions()
+            .filter(|(_, function)| function.offered == Offered::Model);
+        offered.map(|(_, function)| function.definition()).collect()
+    }
+
+    /// The layer of this type, if there is one; the first of several.
+    #[must_use]
+    pub fn layer<L: Layer>(&self) -> Option<(&LayerId, &L)> {
+        self.list.iter().find_map(|layer| {
+            let held: &Held<L> = layer.as_any().downcast_ref()?;
+            Some((&layer.spec().id, &held.layer))
+        })
+    }
+
+    /// The states, as they are stored. What is of no layer of the list is left alone.
+    #[must_use]
+    pub fn states(&self, stored: impl IntoIterator<Item = (LayerId, Stored)>) -> LayerStates {
+        let mut given: Vec<(LayerId, Stored)> = stored.into_iter().collect();
+        let slots = self.list.iter().map(|layer| {
+            let of = |(id, _): &(LayerId, Stored)| *id == layer.spec().id;
+            let stored = given.iter().position(of).map(|at| given.swap_remove(at).1);
+            Slot::read(layer.as_ref(), stored)
+        });
+        LayerStates {
+            slots: slots.collect(),
+        }
+    }
+
+    /// What is to be stored: the states that differ from what was read.
+    pub fn changed(&self, states: &LayerStates) -> Vec<Changed> {
+        let layers = self.list.iter().map(AsRef::as_ref);
+        states.changed(layers).collect()
+    }
+
+    /// The state of the layer of this type.
+    ///
+    /// # Errors
+    /// [`LayerError`] where there is no such layer, or its state cannot be had.
+    pub fn state<'a, L: Layer>(&self, states: &'a LayerStates) -> Result<&'a L::State, LayerError> {
+        let is = |layer: &Arc<dyn Erased>| layer.as_any().is::<Held<L>>();
+        let slot = self.list.iter().position(is);
+        let slot = slot.and_then(|at| states.slots.get(at));
+        let state = slot.and_then(Slot::ready);
+        typed::<L>(state.ok_or_else(|| LayerError::failed("the layer has no state here"))?)
+    }
+
+    /// What a layer shows of its state to programs.
+    ///
+    /// # Errors
+    /// [`LayersError::NoLayer`] where there is none of this name, [`LayersError::Layer`] where its state cannot be had.
+    pub fn data(&self, states: &LayerStates, id: &str) -> Result<Raw, LayersError> {
+        let (at, layer) = self.need(id)?;
+        let state = states.slots.get(at).and_then(Slot::ready);
+        let state = state.ok_or_else(|| LayerError::failed("the layer has no state here"));
+        state
+            .and_then(|state| layer.data(state))
+            .map_err(|source| LayersError::Layer {
+                id: layer.spec().id.clone(),
+                hook: crate::Hook::Recall,
+                source,
+            })
+    }
+
+    pub(crate) fn iter(&self) -> impl DoubleEndedIterator<Item = &dyn Erased> + ExactSizeIterator {
+        self.list.iter().map(AsRef::as_ref)
+    }
+
+    pub(crate) fn need(&self, id: &str) -> Result<(usize, &dyn Erased), LayersError> {
+        self.find(id).ok_or_else(|| LayersError::NoLayer {
+            id: id.to_owned(),
+            there: self
+                .specs()
+                .map(|spec| spec.id.as_str())
+                .collect::<Vec<_>>()
+                .join(", "),
+        })
+    }
+
+    fn find(&self, id: &str) -> Option<(usize, &dyn Erased)> {
+        self.iter()
+            .enumerate()
+            .find(|(_, layer)| layer.spec().id.as_str() == id)
+    }
+}
+
+impl fmt::Debug for Layers {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_list()
+            .entries(self.specs().map(|spec| &spec.id))
+            .finish()
+    }
+}

@@ -1,0 +1,74 @@
+//! What a layer is told when it is asked for its words, and what layers said last.
+
+use std::sync::Arc;
+
+use contexture_catalogue::Capabilities;
+use contexture_compile::{Content, Contribution, PathItem};
+use contexture_ir::{Fragment, NodeId};
+use contexture_render::XmlRenderer;
+
+use crate::context::HookContext;
+use crate::spec::LayerSpec;
+
+/// What a layer is told when it is asked for its words.
+#[derive(Clone, Copy, Debug)]
+pub struct Recall<'a> {
+    /// Where and when.
+    pub context: &'a HookContext,
+    /// The path, whole.
+    pub path: &'a [PathItem],
+    /// What the person said last; empty if nobody has said anything.
+    pub query: &'a str,
+    /// What the model can do.
+    pub capabilities: &'a Capabilities,
+    /// Tokens the model can hold.
+    pub window: u64,
+    /// The layer, as it says of itself.
+    pub spec: &'a LayerSpec,
+}
+
+impl Recall<'_> {
+    /// Words at the layer's place, under its budget.
+    #[must_use]
+    pub fn say(&self, content: Content) -> Contribution {
+        let spec = self.spec;
+        Contribution {
+            stability: spec.stability,
+            order: spec.order,
+            budget: spec.budget,
+            ..Contribution::new(spec.id.as_str(), spec.band, content)
+        }
+    }
+
+    /// Fragments as XML, of which the last are left out first.
+    #[must_use]
+    pub fn say_fragments(&self, fragments: impl IntoIterator<Item = Fragment>) -> Contribution {
+        self.say(Content::Fragments {
+            fragments: fragments.into_iter().collect(),
+            renderer: Arc::new(XmlRenderer::default()),
+        })
+    }
+}
+
+/// What layers said last, for those that are late or fail.
+#[derive(Clone, Debug, Default)]
+pub struct Recalled {
+    said: Vec<(String, Option<NodeId>, Vec<Contribution>)>,
+}
+
+impl Recalled {
+    pub(crate) fn put(&mut self, layer: &str, head: Option<NodeId>, said: Vec<Contribution>) {
+        self.said.retain(|(of, _, _)| of != layer);
+        self.said.push((layer.to_owned(), head, said));
+    }
+
+    /// What the layer said at a head of this path.
+    pub(crate) fn get(&self, layer: &str, path: &[PathItem]) -> Option<&[Contribution]> {
+        let (_, head, said) = self.said.iter().find(|(of, _, _)| of == layer)?;
+        let on_path = match head {
+            None => true,
+            Some(_) => path.iter().rev().any(|item| item.node == *head),
+        };
+        on_path.then_some(said)
+    }
+}

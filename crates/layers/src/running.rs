@@ -1,0 +1,437 @@
+//! Running hooks: each in its own time, on a copy of its state, unable to harm another.
+
+use std::any::Any;
+use std::panic::AssertUnwindSafe;
+use std::time::Duration;
+
+use contexture_ir::{Item, Raw};
+use contexture_tools::Checker;
+use futures_util::FutureExt;
+use futures_util::future::join_all;
+
+use crate::context::HookContext;
+use crate::decision::{ChildEnd, Gate, RunEnd, ToolRequest, Verdict};
+use crate::erased::{AnyState, Erased};
+use crate::error::{LayerError, LayersError};
+use crate::function::FunctionError;
+use crate::layer::Observed;
+use crate::layers::Layers;
+use crate::outcome::{Hook, Outcome, Status};
+use crate::spec::OnError;
+use crate::states::{LayerStates, Now, Slot};
+
+/// Runs a hook within its time. A panic is a failure like any other.
+pub(crate) async fn guarded<T, E: From<LayerError>>(
+    limit: Option<Duration>,
+    hook: impl Future<Output = Result<T, E>>,
+) -> Result<T, E> {
+    let caught = AssertUnwindSafe(hook).catch_unwind();
+    let ended = match limit {
+        None => caught.await,
+        Some(limit) => match tokio::time::timeout(limit, caught).await {
+            Ok(ended) => ended,
+            Err(_) => {
+                let ms = limit.as_millis();
+                return Err(LayerError::TimedOut { ms }.into());
+            }
+        },
+    };
+    ended.unwrap_or_else(|panic| Err(LayerError::failed(said_in(&panic)).into()))
+}
+
+fn said_in(panic: &Box<dyn Any + Send>) -> String {
+    let text = panic.downcast_ref::<&str>().copied();
+    let text = text.or_else(|| panic.downcast_ref::<String>().map(String::as_str));
+    format!("it panicked: {}", text.unwrap_or("without a word"))
+}
+
+/// A copy of a layer's state for one hook, and what the hook tells.
+struct Attempt {
+    state: AnyState,
+    context: HookContext,
+}
+
+impl Attempt {
+    /// `None` where the layer has no state.
+    fn new(layer: &dyn Erased, slot: &Slot, context: &HookContext) -> Option<Self> {
+        Some(Self {
+            state: layer.copy(slot.ready()?).ok()?,
+            context: context.apart(),
+        })
+    }
+
+    /// If all went well the copy becomes the state, and what was told counts.
+    fn end<T, E: From<LayerError>>(
+        self,
+        layer: &dyn Erased,
+        slot: &mut Slot,
+        context: &HookContext,
+        ended: Result<T, E>,
+    ) -> Result<T, E> {
+        let value = ended?;
+        slot.set(layer, self.state)?;
+        context.take_over(&self.context);
+        Ok(value)
+    }
+}
+
+/// Runs a hook on a copy of the state, within its time: `None` where the layer has no state.
+macro_rules! attempt {
+    ($layer:ident, $slot:ident, $context:expr, $limit:ident, |$state:ident, $apart:ident| $hook:expr) => {
+        match Attempt::new($layer, $slot, $context) {
+            None => None,
+            Some(mut attempt) => {
+                let ($state, $apart) = (&mut attempt.state, &attempt.context);
+                let ended = guarded($layer.spec().timeouts.$limit, $hook).await;
+                Some(attempt.end($layer, $slot, $context, ended))
+            }
+        }
+    };
+}
+
+/// The outcome of a hook, and its value if it has one.
+fn judged<T>(
+    layer: &dyn Erased,
+    slot: &Slot,
+    hook: Hook,
+    run: Option<Result<T, LayerError>>,
+    outcomes: &mut Vec<Outcome>,
+) -> Result<Option<T>, LayersError> {
+    let spec = layer.spec();
+    let (status, value) = match run {
+        None => (skipped(slot), None),
+        Some(Ok(value)) => (Status::Ok, Some(value)),
+        Some(Err(source)) if spec.on_error == OnError::Fail => {
+            return Err(LayersError::Layer {
+                id: spec.id.clone(),
+                hook,
+                source,
+            });
+        }
+        Some(Err(error)) => {
+            tracing::warn!(layer = %spec.id, %hook, %error, "a layer failed");
+            let why = error.to_string();
+            (Status::Failed { why }, None)
+        }
+    };
+    outcomes.push(Outcome {
+        layer: spec.id.clone(),
+        hook,
+        status,
+    });
+    Ok(value)
+}
+
+impl Layers {
+    /// Gives every layer that has none its first state.
+    ///
+    /// # Errors
+    /// The failure of a layer that must not fail. Another one that fails is left out until the states are read again.
+    pub async fn init(
+        &self,
+        states: &mut LayerStates,
+        context: &HookContext,
+    ) -> Result<Vec<Outcome>, LayersError> {
+        let mut outcomes = Vec::new();
+        for (layer, slot) in self.iter().zip(&mut states.slots) {
+            if !matches!(slot.now, Now::Absent) {
+                continue;
+            }
+            let run = guarded(layer.spec().timeouts.init, layer.init(context)).await;
+            let run = run.and_then(|state| slot.set(layer, state));
+            if let Err(error) = &run {
+                slot.now = Now::Broken(error.to_string());
+            }
+            judged(layer, slot, Hook::Init, Some(run), &mut outcomes)?;
+        }
+        Ok(outcomes)
+    }
+
+    /// Asks each layer about items that are about to be appended, one after the other; a layer that fails leaves
+    /// them as they were.
+    ///
+    /// # Errors
+    /// The failure of a layer that must not fail.
+    pub async fn on_append(
+        &self,
+        states: &mut LayerStates,
+        mut items: Vec<Item>,
+        context: &HookContext,
+    ) -> Result<(Vec<Item>, Vec<Outcome>), LayersError> {
+        let mut outcomes = Vec::new();
+        for (layer, slot) in self.iter().zip(&mut states.slots) {
+            let given = items.clone();
+            let run = attempt!(layer, slot, context, on_append, |state, apart| layer
+                .on_append(state, given, apart));
+            if let Some(changed) = judged(layer, slot, Hook::OnAppend, run, &mut outcomes)? {
+                items = changed;
+            }
+        }
+        Ok((items, outcomes))
+    }
+
+    /// What the layers say to an answer: each sees it as those before it have left it. The first that wants it again,
+    /// or the end, has the last word.
+    ///
+    /// # Errors
+    /// The failure of a layer that must not fail.
+    pub async fn after_model(
+        &self,
+        states: &mut LayerStates,
+        answer: &[Item],
+        context: &HookContext,
+    ) -> Result<(Verdict, Vec<Outcome>), LayersError> {
+        let mut outcomes = Vec::new();
+        let mut fixed: Option<Vec<Item>> = None;
+        for (layer, slot) in self.iter().zip(&mut states.slots) {
+            let seen = fixed.as_deref().unwrap_or(answer);
+            let run = attempt!(layer, slot, context, after_model, |state, apart| layer
+                .after_model(state, seen, apart));
+            match judged(layer, slot, Hook::AfterModel, run, &mut outcomes)? {
+                None | Some(Verdict::Pass) => {}
+                Some(Verdict::Fix(items)) => fixed = Some(items),
+                Some(last) => return Ok((last, outcomes)),
+            }
+        }
+        let verdict = fixed.map_or(Verdict::Pass, Verdict::Fix);
+        Ok((verdict, outcomes))
+    }
+
+    /// Whether a call of a tool may run. A layer that denies it is the last one asked; one that must not fail and does
+    /// denies.
+    pub async fn before_tool(
+        &self,
+        states: &mut LayerStates,
+        call: &ToolRequest,
+        context: &HookContext,
+    ) -> (Gate, Vec<Outcome>) {
+        let mut outcomes = Vec::new();
+        let mut gate = Gate::Allow;
+        for (layer, slot) in self.iter().zip(&mut states.slots) {
+            let run = attempt!(layer, slot, context, before_tool, |state, apart| layer
+                .before_tool(state, call, apart));
+            let said = match judged(layer, slot, Hook::BeforeTool, run, &mut outcomes) {
+                Ok(said) => said.unwrap_or_default(),
+                Err(error) => {
+                    outcomes.push(Outcome {
+                        layer: layer.spec().id.clone(),
+                        hook: Hook::BeforeTool,
+                        status: Status::Failed {
+                            why: error.to_string(),
+                        },
+                    });
+                    Gate::Deny(format!("it could not be checked: {error}"))
+                }
+            };
+            gate = gate.and(said);
+            if matches!(gate, Gate::Deny(_)) {
+                break;
+            }
+        }
+        (gate, outcomes)
+    }
+
+    /// Shows each layer what is being appended, all at once.
+    ///
+    /// # Errors
+    /// The failure of a layer that must not fail.
+    pub async fn observe(
+        &self,
+        states: &mut LayerStates,
+        seen: Observed<'_>,
+        context: &HookContext,
+    ) -> Result<Vec<Outcome>, LayersError> {
+        let each = self.iter().zip(&mut states.slots);
+        let runs = join_all(each.map(async |(layer, slot)| {
+            let seen = &seen;
+            attempt!(layer, slot, context, observe, |state, apart| layer
+                .observe(state, seen, apart))
+        }))
+        .await;
+        let mut outcomes = Vec::new();
+        for ((layer, slot), run) in self.iter().zip(&states.slots).zip(runs) {
+            judged(layer, slot, Hook::Observe, run, &mut outcomes)?;
+        }
+        Ok(outcomes)
+    }
+
+    /// The states a child run begins with. `child` are those its own path has already; what has one there keeps it.
+    ///
+    /// # Errors
+    /// The failure of a layer that must not fail.
+    pub async fn on_spawn(
+        &self,
+        parent: &LayerStates,
+        child: &mut LayerStates,
+        context: &HookContext,
+    ) -> Result<Vec<Outcome>, LayersError> {
+        let mut outcomes = Vec::new();
+        for ((layer, slot), from) in self.iter().zip(&mut child.slots).zip(&parent.slots) {
+            let Some(from) = from.ready() else { continue };
+            let run = guarded(layer.spec().timeouts.child, layer.on_spawn(from, context)).await;
+            let run = run.and_then(|state| match state {
+                Some(state) => slot.set(layer, state),
+                None => {
+                    slot.now = Now::Broken("its parent's layer leaves it out".to_owned());
+                    Ok(())
+                }
+            });
+            judged(layer, slot, Hook::OnSpawn, Some(run), &mut outcomes)?;
+        }
+        Ok(outcomes)
+    }
+
+    /// Tells the layers of a running child that its parent's states have changed.
+    ///
+    /// # Errors
+    /// The failure of a layer that must not fail.
+    pub async fn on_parent_update(
+        &self,
+        child: &mut LayerStates,
+        parent: &LayerStates,
+        context: &HookContext,
+    ) -> Result<Vec<Outcome>, LayersError> {
+        let mut outcomes = Vec::new();
+        for ((layer, slot), from) in self.iter().zip(&mut child.slots).zip(&parent.slots) {
+            let Some(from) = from.ready() else { continue };
+            let run = attempt!(layer, slot, context, child, |state, apart| layer
+                .on_parent_update(state, from, apart));
+            judged(layer, slot, Hook::OnParentUpdate, run, &mut outcomes)?;
+        }
+        Ok(outcomes)
+    }
+
+    /// Tells the parent's layers how a child ended.
+    ///
+    /// # Errors
+    /// The failure of a layer that must not fail.
+    pub async fn on_return(
+        &self,
+        parent: &mut LayerStates,
+        child: &LayerStates,
+        end: &ChildEnd,
+        context: &HookContext,
+    ) -> Result<Vec<Outcome>, LayersError> {
+        let mut outcomes = Vec::new();
+        for ((layer, slot), from) in self.iter().zip(&mut parent.slots).zip(&child.slots) {
+            let Some(from) = from.ready() else { continue };
+            let run = attempt!(layer, slot, context, child, |state, apart| layer
+                .on_return(state, from, end, apart));
+            judged(layer, slot, Hook::OnReturn, run, &mut outcomes)?;
+        }
+        Ok(outcomes)
+    }
+
+    /// Tells each layer how the run ended, in order. Every layer is told, whatever another does.
+    pub async fn on_complete(
+        &self,
+        states: &mut LayerStates,
+        end: &RunEnd,
+        context: &HookContext,
+    ) -> Vec<Outcome> {
+        let mut outcomes = Vec::new();
+        for (layer, slot) in self.iter().zip(&mut states.slots) {
+            let run = attempt!(layer, slot, context, on_complete, |state, apart| layer
+                .on_complete(state, end, apart));
+            told(layer, slot, Hook::OnComplete, run, &mut outcomes);
+        }
+        outcomes
+    }
+
+    /// Lets each layer go, in reverse order.
+    pub async fn dispose(&self, states: &LayerStates) -> Vec<Outcome> {
+        let mut outcomes = Vec::new();
+        for (layer, slot) in self.iter().zip(&states.slots).rev() {
+            let run = match slot.ready() {
+                None => None,
+                Some(state) => {
+                    Some(guarded(layer.spec().timeouts.dispose, layer.dispose(state)).await)
+                }
+            };
+            told(layer, slot, Hook::Dispose, run, &mut outcomes);
+        }
+        outcomes
+    }
+
+    /// Runs a function that models call by the name `tool`: arguments and result are held against their schemas.
+    ///
+    /// # Errors
+    /// [`FunctionError`]; the state stays as it was then.
+    pub async fn call(
+        &self,
+        states: &mut LayerStates,
+        tool: &str,
+        arguments: &Raw,
+        context: &HookContext,
+    ) -> Result<Raw, FunctionError> {
+        let found = self
+            .iter()
+            .zip(&mut states.slots)
+            .find_map(|(layer, slot)| {
+                let mut functions = layer.functions().iter();
+                let function = functions.find(|function| function.tool == tool)?;
+                Some((layer, slot, function))
+            });
+        let Some((layer, slot, function)) = found else {
+            return Err(LayerError::failed(format!("no layer has a function {tool:?}")).into());
+        };
+        fits(&function.input, arguments).map_err(|why| FunctionError::Arguments { why })?;
+        let run = attempt!(layer, slot, context, function, |state, apart| async {
+            let result = layer.call(state, function.name, arguments, apart).await?;
+            if let Some(schema) = &function.output {
+                fits(schema, &result).map_err(|why| FunctionError::Result { why })?;
+            }
+            Ok(result)
+        });
+        run.unwrap_or_else(|| {
+            let status = skipped(slot);
+            let why = match status {
+                Status::Skipped { why } => why,
+                _ => String::new(),
+            };
+            Err(LayerError::Failed(why).into())
+        })
+    }
+}
+
+/// What is wrong with a value by its schema.
+fn fits(schema: &Raw, value: &Raw) -> Result<(), String> {
+    let checker = Checker::new(schema).map_err(|error| error.to_string())?;
+    let found = checker.check(value).map_err(|error| error.to_string())?;
+    match found.is_empty() {
+        true => Ok(()),
+        false => {
+            let found: Vec<String> = found.iter().map(ToString::to_string).collect();
+            Err(found.join("; "))
+        }
+    }
+}
+
+/// As [`judged`], where no failure stops the others.
+fn told(
+    layer: &dyn Erased,
+    slot: &Slot,
+    hook: Hook,
+    run: Option<Result<(), LayerError>>,
+    outcomes: &mut Vec<Outcome>,
+) {
+    if let Err(error) = judged(layer, slot, hook, run, outcomes) {
+        tracing::warn!(%error, "a layer failed at the end of a run");
+        outcomes.push(Outcome {
+            layer: layer.spec().id.clone(),
+            hook,
+            status: Status::Failed {
+                why: error.to_string(),
+            },
+        });
+    }
+}
+
+/// Why a layer was not asked.
+pub(crate) fn skipped(slot: &Slot) -> Status {
+    let why = match &slot.now {
+        Now::Broken(why) => why.clone(),
+        Now::Absent | Now::Ready(..) => "it has no state here".to_owned(),
+    };
+    Status::Skipped { why }
+}
