@@ -7,6 +7,7 @@
 //! Not here: where state is kept and when (`contexture-engine`), what a payload looks like (`contexture-compile`),
 //! running tools.
 
+pub mod builtin;
 mod context;
 mod decision;
 mod erased;
