@@ -180,7 +180,7 @@ impl Store for PostgresStore {
     }
 
     async fn delete_conversation(&self, owner: &Owner, id: &ConversationId) -> Result<(), Error> {
-        let wake = self.wake_conversation(owner, id);
+        let wake = self.signals.wake_conversation(owner, id);
         // Also if the answer is lost or nobody waits for it any more.
         let unfinished = self.tidy.unless_done();
         let marked = self
@@ -208,7 +208,7 @@ impl Store for PostgresStore {
         rules::check_append(&request, &self.limits)?;
         let terms = search_index::terms(&request);
         let ends = request.ends_stream;
-        let _wake = ends.map(|claim| self.wake_stream(owner, id, claim.stream));
+        let _wake = ends.map(|claim| self.signals.wake_stream(owner, id, claim.stream));
         // Without items nothing would tell a repetition.
         let access = match request.items.is_empty() {
             true => Access::Write,
@@ -334,7 +334,7 @@ impl Store for PostgresStore {
         request: RedactRequest,
     ) -> Result<Redacted, Error> {
         rules::check_redact(&request, &self.limits)?;
-        let _wake = self.wake_conversation(owner, id);
+        let _wake = self.signals.wake_conversation(owner, id);
         self.server
             .run(Access::Write, |tx| {
                 Box::pin(redact::redact(tx, owner, id, &request))

@@ -8,26 +8,12 @@ use async_trait::async_trait;
 use contexture_ir::{ConversationId, Owner, StreamId};
 use contexture_store::{
     AppendChunks, ChunkPage, Error, FinishStream, ReadChunks, StreamOpened, StreamRecord,
-    StreamSignal, Streams, Wake, WakeScope, rules,
+    StreamSignal, Streams, rules,
 };
 
 use crate::pool::Access;
 use crate::store::PostgresStore;
 use crate::stream;
-
-impl PostgresStore {
-    /// To be held over the call it is for.
-    pub(crate) fn wake_stream(&self, owner: &Owner, id: &ConversationId, stream: StreamId) -> Wake {
-        let scope = WakeScope::Stream(owner.clone(), id.clone(), stream);
-        self.signals.wake(scope)
-    }
-
-    /// As [`PostgresStore::wake_stream`], for all streams of a conversation.
-    pub(crate) fn wake_conversation(&self, owner: &Owner, id: &ConversationId) -> Wake {
-        let scope = WakeScope::Conversation(owner.clone(), id.clone());
-        self.signals.wake(scope)
-    }
-}
 
 #[async_trait]
 impl Streams for PostgresStore {
@@ -38,7 +24,7 @@ impl Streams for PostgresStore {
         stream: StreamId,
         at_ms: i64,
     ) -> Result<StreamOpened, Error> {
-        let _wake = self.wake_stream(owner, id, stream);
+        let _wake = self.signals.wake_stream(owner, id, stream);
         let limits = &self.limits.streams;
         self.server
             .run(Access::Write, |tx| {
@@ -54,7 +40,7 @@ impl Streams for PostgresStore {
         append: AppendChunks,
     ) -> Result<StreamRecord, Error> {
         rules::check_chunks(&append, &self.limits.streams)?;
-        let _wake = self.wake_stream(owner, id, append.claim.stream);
+        let _wake = self.signals.wake_stream(owner, id, append.claim.stream);
         let limits = &self.limits.streams;
         self.server
             .run(Access::WriteAgain, |tx| {
@@ -70,7 +56,7 @@ impl Streams for PostgresStore {
         finish: FinishStream,
     ) -> Result<StreamRecord, Error> {
         rules::check_finish(&finish, &self.limits.streams)?;
-        let _wake = self.wake_stream(owner, id, finish.claim.stream);
+        let _wake = self.signals.wake_stream(owner, id, finish.claim.stream);
         self.server
             .run(Access::WriteAgain, |tx| {
                 Box::pin(stream::finish(tx, owner, id, &finish))
@@ -85,7 +71,7 @@ impl Streams for PostgresStore {
         stream: StreamId,
         at_ms: i64,
     ) -> Result<StreamRecord, Error> {
-        let _wake = self.wake_stream(owner, id, stream);
+        let _wake = self.signals.wake_stream(owner, id, stream);
         self.server
             .run(Access::WriteAgain, |tx| {
                 Box::pin(stream::cancel(tx, owner, id, stream, at_ms))
@@ -122,7 +108,7 @@ impl Streams for PostgresStore {
         id: &ConversationId,
         stream: StreamId,
     ) -> Result<(), Error> {
-        let _wake = self.wake_stream(owner, id, stream);
+        let _wake = self.signals.wake_stream(owner, id, stream);
         self.server
             .run(Access::Write, |tx| {
                 Box::pin(stream::delete(tx, owner, id, stream))

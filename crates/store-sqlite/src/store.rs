@@ -275,7 +275,7 @@ impl Store for SqliteStore {
     }
 
     async fn delete_conversation(&self, owner: &Owner, id: &ConversationId) -> Result<(), Error> {
-        let wake = self.wake_conversation(owner, id);
+        let wake = self.signals.wake_conversation(owner, id);
         let (owner, id, untidy) = (owner.clone(), id.clone(), self.writer.untidy());
         let marked = self.write(0, move |conn| {
             let no = deletion::mark(conn, &owner, &id)?;
@@ -308,7 +308,7 @@ impl Store for SqliteStore {
     ) -> Result<Appended, Error> {
         let bytes = rules::check_append(&request, &self.limits)?;
         let ends = request.ends_stream;
-        let wake = ends.map(|claim| self.wake_stream(owner, id, claim.stream));
+        let wake = ends.map(|claim| self.signals.wake_stream(owner, id, claim.stream));
         let (owner, id, limits) = (owner.clone(), id.clone(), Arc::clone(&self.limits));
         let (request, terms) = with_terms(request).await?;
         let appended = self.write(bytes, move |conn| {
@@ -419,7 +419,7 @@ impl Store for SqliteStore {
         request: RedactRequest,
     ) -> Result<Redacted, Error> {
         rules::check_redact(&request, &self.limits)?;
-        let wake = self.wake_conversation(owner, id);
+        let wake = self.signals.wake_conversation(owner, id);
         let (owner, id) = (owner.clone(), id.clone());
         let redacted = self.write(0, move |conn| {
             let mut conv = Conv::load(conn, &owner, &id)?;

@@ -8,7 +8,7 @@ use async_trait::async_trait;
 use contexture_ir::{ConversationId, Owner, StreamId};
 use contexture_store::{
     AppendChunks, ChunkPage, Error, FinishStream, ReadChunks, StreamLimits, StreamOpened,
-    StreamRecord, StreamSignal, Streams, Wake, WakeScope, rules,
+    StreamRecord, StreamSignal, Streams, rules,
 };
 use rusqlite::Connection;
 
@@ -27,26 +27,15 @@ impl SqliteStore {
         bytes: usize,
         f: impl FnOnce(&Connection, &Conv, &StreamLimits) -> Result<T, Fault> + Send + 'static,
     ) -> Result<T, Error> {
-        let wake = self.wake_stream(owner, id, stream);
+        // Returned by the write: whoever drops it, the caller or, without a caller, the writer after its
+        // commit, wakes those who wait.
+        let wake = self.signals.wake_stream(owner, id, stream);
         let (owner, id, limits) = (owner.clone(), id.clone(), Arc::clone(&self.limits));
         let write = self.write(bytes, move |conn| {
             let conv = Conv::load(conn, &owner, &id)?;
             Ok((f(conn, &conv, &limits.streams)?, wake))
         });
         Ok(write.await?.0)
-    }
-
-    /// To be returned by the call it is for: whoever drops it, the caller or, without a caller, the
-    /// writer after its commit, wakes those who wait for the stream.
-    pub(crate) fn wake_stream(&self, owner: &Owner, id: &ConversationId, stream: StreamId) -> Wake {
-        let scope = WakeScope::Stream(owner.clone(), id.clone(), stream);
-        self.signals.wake(scope)
-    }
-
-    /// As [`SqliteStore::wake_stream`], for all streams of a conversation.
-    pub(crate) fn wake_conversation(&self, owner: &Owner, id: &ConversationId) -> Wake {
-        let scope = WakeScope::Conversation(owner.clone(), id.clone());
-        self.signals.wake(scope)
     }
 }
 

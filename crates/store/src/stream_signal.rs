@@ -33,6 +33,18 @@ impl StreamSignals {
         }))
     }
 
+    /// Wakes those who wait for this stream, when the result is dropped.
+    #[must_use = "it wakes when it is dropped"]
+    pub fn wake_stream(&self, owner: &Owner, id: &ConversationId, stream: StreamId) -> Wake {
+        self.wake(WakeScope::Stream(owner.clone(), id.clone(), stream))
+    }
+
+    /// Wakes those who wait for any stream of this conversation, when the result is dropped.
+    #[must_use = "it wakes when it is dropped"]
+    pub fn wake_conversation(&self, owner: &Owner, id: &ConversationId) -> Wake {
+        self.wake(WakeScope::Conversation(owner.clone(), id.clone()))
+    }
+
     /// Wakes all who wait for what `scope` says, when the result is dropped.
     #[must_use = "it wakes when it is dropped"]
     pub fn wake(&self, scope: WakeScope) -> Wake {
@@ -176,19 +188,17 @@ mod tests {
             signals.listen(&bob, &one, stream(1)),
             StreamSignal::never(),
         ];
-        let mut check = |scope, wanted: [bool; 6]| {
-            drop(signals.wake(scope));
+        let mut check = |wake: Wake, wanted: [bool; 6]| {
+            drop(wake);
             assert_eq!(all.each_mut().map(is_woken), wanted);
             all.iter_mut().for_each(StreamSignal::mark_seen);
         };
-        let of_stream = WakeScope::Stream(ada.clone(), one.clone(), stream(1));
+        let of_stream = signals.wake_stream(&ada, &one, stream(1));
         check(of_stream, [true, true, false, false, false, false]);
-        let of_conversation = WakeScope::Conversation(ada.clone(), one);
+        let of_conversation = signals.wake_conversation(&ada, &one);
         check(of_conversation, [true, true, true, false, false, false]);
-        check(
-            WakeScope::Owner(ada),
-            [true, true, true, true, false, false],
-        );
+        let of_owner = signals.wake(WakeScope::Owner(ada));
+        check(of_owner, [true, true, true, true, false, false]);
         drop(all);
         assert!(signals.lock().is_empty());
     }
@@ -198,7 +208,7 @@ mod tests {
         let signals = StreamSignals::default();
         let (owner, id) = (Owner::local(), ConversationId::new("c").unwrap());
         let stream = StreamId::from_bytes([0; 16]);
-        let wake = || drop(signals.wake(WakeScope::Stream(owner.clone(), id.clone(), stream)));
+        let wake = || drop(signals.wake_stream(&owner, &id, stream));
         wake();
         let mut signal = signals.listen(&owner, &id, stream);
         assert!(!is_woken(&mut signal));

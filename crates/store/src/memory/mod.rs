@@ -38,7 +38,7 @@ use crate::search::Search;
 use crate::state::{State, StateRequest};
 use crate::store::{Capabilities, Store};
 use crate::stream::Streams;
-use crate::stream_signal::{StreamSignals, Wake, WakeScope};
+use crate::stream_signal::{StreamSignals, WakeScope};
 use entries::Entries;
 use tree::Tree;
 
@@ -75,12 +75,6 @@ impl MemoryStore {
     fn world(&self) -> MutexGuard<'_, World> {
         // No operation leaves half a change, so a panic elsewhere has not spoilt the data.
         self.world.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Wakes, when dropped, whoever follows a stream of the conversation.
-    fn wake_conversation(&self, owner: &Owner, id: &ConversationId) -> Wake {
-        let scope = WakeScope::Conversation(owner.clone(), id.clone());
-        self.signals.wake(scope)
     }
 
     fn tree<T>(
@@ -214,7 +208,7 @@ impl Store for MemoryStore {
     }
 
     async fn delete_conversation(&self, owner: &Owner, id: &ConversationId) -> Result<(), Error> {
-        let _wake = self.wake_conversation(owner, id);
+        let _wake = self.signals.wake_conversation(owner, id);
         let mut world = self.world();
         let gone = world.trees.remove(&(owner.clone(), id.clone()));
         gone.ok_or_else(|| Error::not_found(Thing::Conversation, id))?;
@@ -233,7 +227,7 @@ impl Store for MemoryStore {
     ) -> Result<Appended, Error> {
         rules::check_append(&request, &self.limits)?;
         let ends = request.ends_stream;
-        let _wake = ends.map(|claim| self.wake_stream(owner, id, claim.stream));
+        let _wake = ends.map(|claim| self.signals.wake_stream(owner, id, claim.stream));
         self.tree(owner, id, |tree| tree.append(owner, request, &self.limits))
     }
 
@@ -313,7 +307,7 @@ impl Store for MemoryStore {
         request: RedactRequest,
     ) -> Result<Redacted, Error> {
         rules::check_redact(&request, &self.limits)?;
-        let _wake = self.wake_conversation(owner, id);
+        let _wake = self.signals.wake_conversation(owner, id);
         self.tree(owner, id, |tree| tree.redact(&request))
     }
 

@@ -11,7 +11,7 @@ use crate::rules;
 use crate::stream::{
     AppendChunks, ChunkPage, FinishStream, ReadChunks, StreamOpened, StreamRecord, Streams,
 };
-use crate::stream_signal::{StreamSignal, Wake, WakeScope};
+use crate::stream_signal::StreamSignal;
 
 impl MemoryStore {
     /// Changes a stream, and wakes those who wait for it.
@@ -22,13 +22,8 @@ impl MemoryStore {
         stream: StreamId,
         f: impl FnOnce(&mut Logs, &Limits) -> Result<T, Error>,
     ) -> Result<T, Error> {
-        let _wake = self.wake_stream(owner, id, stream);
+        let _wake = self.signals.wake_stream(owner, id, stream);
         self.tree(owner, id, |tree| f(&mut tree.streams, &self.limits))
-    }
-
-    pub(super) fn wake_stream(&self, owner: &Owner, id: &ConversationId, stream: StreamId) -> Wake {
-        let scope = WakeScope::Stream(owner.clone(), id.clone(), stream);
-        self.signals.wake(scope)
     }
 }
 
