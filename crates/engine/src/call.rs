@@ -3,21 +3,22 @@
 use std::sync::Arc;
 
 use contexture_compile::{
-    Advice, Band, CompileInput, CompileRequest, Compiled, Content, Contribution, Cover, PathItem,
-    Payload, Plan, Report, compile,
+    Advice, Band, CompileRequest, Compiled, Content, Contribution, PathItem, Payload, Plan, Report,
+    compile,
 };
 use contexture_ir::{BranchName, NodeId};
 use contexture_render::{Renderer, XmlRenderer};
-use contexture_store::{At, ReadRequest, StateKey, StateRequest};
-use contexture_tokens::counter_for;
+use contexture_store::{At, ReadRequest, State, StateKey};
 use contexture_wire::{Format, Renames};
 
+use crate::compaction::Covers;
 use crate::conversation::Conversation;
 use crate::error::EngineError;
 use crate::events::Happened;
-use crate::inputs::CallInputs;
+use crate::inputs::{CallInputs, Given};
 use crate::instructions::Instructions;
 use crate::path::Path;
+use crate::pins::Pins;
 use crate::targets::TargetChoice;
 
 /// A compiled call: what to send, why it looks so, and what is needed to store the answer.
@@ -38,13 +39,8 @@ pub struct CompiledCall {
     pub(crate) inputs: Arc<CallInputs>,
 }
 
-/// What the tree gives to a call.
-#[derive(Debug, Default)]
-pub(crate) struct Given {
-    pub(crate) items: Vec<PathItem>,
-    pub(crate) covers: Vec<Cover>,
-    pub(crate) plan: Plan,
-}
+/// What the keys of the state that decides about calls begin with: plans, compactions in effect, pins.
+const DECISIONS: &str = "@";
 
 impl CompiledCall {
     pub(crate) fn new(
@@ -118,27 +114,19 @@ impl Conversation {
         let plan_key = format!("@plan/{}/{}", target.format(), target.model());
         let given = self.given(&path, at, &plan_key).await?;
         let encoding = self.engine().catalogue().resolve(target.model())?.encoding;
-
-        let input = CompileInput {
-            path: &given.items,
-            covers: &given.covers,
-            passes: &[],
-            contributions: &contributions,
-            plan: &given.plan,
-            request: &request,
-            counter: counter_for(encoding),
-        };
-        self.tell(|| Happened::CompileStart {
-            model: request.model.clone(),
-        });
-        let compiled = span(self, &request)
-            .in_scope(|| self.with_scratch(|scratch| compile(&input, scratch)))?;
-        self.tell(|| done(&request, &compiled.report));
         let inputs = CallInputs {
             request,
             contributions,
             encoding,
         };
+        let request = &inputs.request;
+        self.tell(|| Happened::CompileStart {
+            model: request.model.clone(),
+        });
+        let input = inputs.input(&given);
+        let compiled = span(self, request)
+            .in_scope(|| self.with_scratch(|scratch| compile(&input, scratch)))?;
+        self.tell(|| done(request, &compiled.report));
         Ok(CompiledCall::new(
             compiled, inputs, plan_key, branch, path.head,
         ))
@@ -151,38 +139,30 @@ impl Conversation {
         at: At,
         plan_key: &str,
     ) -> Result<Given, EngineError> {
-        let plan = self.plan(plan_key, at.clone()).await?;
-        let covers = self.covers_at(at.clone()).await?.on(&path.nodes);
-        let pins = self.pins_at(at).await?;
+        let state = self.state_at(at, DECISIONS).await?;
+        let pinned = Pins::read(&state)?.nodes();
         let items = path.nodes.iter().zip(&path.items);
         let items = items.map(|(node, item)| PathItem {
             node: Some(node.id),
             item: Arc::clone(item),
             hash: node.content_hash,
             audience: node.audience,
-            pinned: pins.nodes.contains(&node.id),
+            pinned: pinned.contains(&node.id),
         });
         Ok(Given {
             items: items.collect(),
-            covers,
-            plan,
+            covers: Covers::read(&state)?.on(&path.nodes),
+            plan: plan(&state, plan_key)?,
         })
     }
+}
 
-    /// The plan of the last call that is on this path; a first call has an empty one.
-    async fn plan(&self, key: &str, at: At) -> Result<Plan, EngineError> {
-        let key = StateKey::new(key)?;
-        let request = StateRequest {
-            prefix: key.as_str().to_owned(),
-            ..StateRequest::all(at)
-        };
-        let state = self.store().state(self.owner(), self.id(), request).await?;
-        // A plan is an optimisation: one that cannot be read is as good as none.
-        let read = state
-            .value(&key)
-            .and_then(|bytes| serde_json::from_slice(bytes).ok());
-        Ok(read.unwrap_or_default())
-    }
+/// The plan of the last call that is on this path; a first call has an empty one.
+fn plan(state: &State, key: &str) -> Result<Plan, EngineError> {
+    let stored = state.value(&StateKey::new(key)?);
+    // A plan is an optimisation: one that cannot be read is as good as none.
+    let read = stored.and_then(|bytes| serde_json::from_slice(bytes).ok());
+    Ok(read.unwrap_or_default())
 }
 
 /// What is said before the history, as contributions: an imported history's own messages, then the

@@ -11,7 +11,7 @@ use contexture_compile::Scratch;
 use contexture_ir::{BranchName, ConversationId, Fragment, Owner, Raw};
 use contexture_store::{
     At, Conversation as Record, ConversationUpdate, Error as StoreError, MetadataChange,
-    ReadRequest, StateChange, StateRequest, Store, TitleChange,
+    ReadRequest, StateChange, Store, TitleChange,
 };
 
 use crate::engine::Engine;
@@ -192,12 +192,7 @@ impl Conversation {
     /// What is said before the history: the handle's fragments if any were set, else what the path
     /// carries; imported leading messages in any case.
     pub(crate) async fn instructions(&self, at: At) -> Result<Instructions, EngineError> {
-        let request = StateRequest {
-            prefix: PREFIX.to_owned(),
-            ..StateRequest::all(at)
-        };
-        let state = self.store().state(self.owner(), self.id(), request).await?;
-        let mut instructions = Instructions::read(&state)?;
+        let mut instructions = Instructions::read(&self.state_at(at, PREFIX).await?)?;
         if let Some(fragments) = self.local().fragments.clone() {
             instructions.fragments = fragments;
         }

@@ -36,6 +36,7 @@ mod resolve;
 mod save;
 mod search;
 mod secrets;
+mod state_list;
 mod state_node;
 mod targets;
 mod unreplayable;

@@ -5,24 +5,30 @@
 
 use std::collections::BTreeSet;
 
-use contexture_ir::{ContentHash, NodeId};
-use contexture_store::{
-    AppendAt, AppendRequest, At, Expect, NodeQuery, StateChange, StateKey, StatePatch, StateRequest,
-};
+use contexture_ir::NodeId;
+use contexture_store::NodeQuery;
+use serde::{Deserialize, Serialize};
 
 use crate::conversation::Conversation;
-use crate::engine::Engine;
 use crate::error::EngineError;
-use crate::state_node::state_node;
+use crate::state_list::{Listed, StateList, node_id};
 
-const KEY: &str = "@pins";
-const VERSION: u32 = 1;
+/// A pinned node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Pin(#[serde(with = "node_id")] pub(crate) NodeId);
 
-/// What is pinned on a path, and the hash by which a change notices another.
-#[derive(Debug, Default)]
-pub(crate) struct Pins {
-    pub(crate) nodes: BTreeSet<NodeId>,
-    hash: Option<ContentHash>,
+impl Listed for Pin {
+    const KEY: &'static str = "@pins";
+    const VERSION: u32 = 1;
+}
+
+/// What is pinned on a path.
+pub(crate) type Pins = StateList<Pin>;
+
+impl Pins {
+    pub(crate) fn nodes(&self) -> BTreeSet<NodeId> {
+        self.entries.iter().map(|pin| pin.0).collect()
+    }
 }
 
 impl Conversation {
@@ -37,9 +43,10 @@ impl Conversation {
     pub async fn pin(&self, node: NodeId) -> Result<(), EngineError> {
         let query = NodeQuery::Id(node);
         self.store().nodes(self.owner(), self.id(), query).await?;
-        let mut pins = self.pins_at(self.here()).await?;
-        if pins.nodes.insert(node) {
-            self.store_pins(&pins).await?;
+        let pins = self.listed(self.here()).await?;
+        let mut nodes = pins.nodes();
+        if nodes.insert(node) {
+            self.store_pins(&pins, nodes).await?;
         }
         Ok(())
     }
@@ -49,72 +56,24 @@ impl Conversation {
     /// # Errors
     /// As [`Self::pin`].
     pub async fn unpin(&self, node: NodeId) -> Result<bool, EngineError> {
-        let mut pins = self.pins_at(self.here()).await?;
-        let was = pins.nodes.remove(&node);
+        let pins = self.listed(self.here()).await?;
+        let mut nodes = pins.nodes();
+        let was = nodes.remove(&node);
         if was {
-            self.store_pins(&pins).await?;
+            self.store_pins(&pins, nodes).await?;
         }
         Ok(was)
     }
 
     /// What is pinned on this branch.
     pub async fn pins(&self) -> Result<BTreeSet<NodeId>, EngineError> {
-        Ok(self.pins_at(self.here()).await?.nodes)
+        let pins: Pins = self.listed(self.here()).await?;
+        Ok(pins.nodes())
     }
 
-    pub(crate) async fn pins_at(&self, at: At) -> Result<Pins, EngineError> {
-        let key = StateKey::new(KEY)?;
-        let request = StateRequest {
-            prefix: KEY.to_owned(),
-            ..StateRequest::all(at)
-        };
-        let state = self.store().state(self.owner(), self.id(), request).await?;
-        let Some(entry) = state.root.get(&key) else {
-            return Ok(Pins::default());
-        };
-        let broken = |why: String| EngineError::StoredState {
-            key: KEY.to_owned(),
-            why,
-        };
-        if entry.version != VERSION {
-            let why = format!("version {}, expected {VERSION}", entry.version);
-            return Err(broken(why));
-        }
-        // A redacted value is missing: what it named is gone with it.
-        let bytes = state.value(&key).map_or(&b"[]"[..], |bytes| bytes.as_ref());
-        let ids: Vec<String> =
-            serde_json::from_slice(bytes).map_err(|error| broken(error.to_string()))?;
-        let id = |text: &String| {
-            let parsed = text.parse();
-            parsed.map_err(|_| broken(format!("{text:?} is no node id")))
-        };
-        Ok(Pins {
-            nodes: ids.iter().map(id).collect::<Result<_, _>>()?,
-            hash: Some(entry.hash),
-        })
-    }
-
-    async fn store_pins(&self, pins: &Pins) -> Result<(), EngineError> {
-        let ids: Vec<String> = pins.nodes.iter().map(ToString::to_string).collect();
-        let bytes = serde_json::to_vec(&ids).map_err(|error| EngineError::StoredState {
-            key: KEY.to_owned(),
-            why: error.to_string(),
-        })?;
-        let expect = pins.hash.map_or(Expect::Absent, Expect::Hash);
-        let change = StateChange::put(StateKey::new(KEY)?, VERSION, bytes).expecting(expect);
-        let now = self.engine().now_ms();
-        let node = state_node(Engine::node_id(&self.engine().fresh_key(), 0), now)?;
-        let at = AppendAt::Tip {
-            branch: self.branch(),
-        };
-        let mut request = AppendRequest::new(at, vec![node], now);
-        request.patch = StatePatch {
-            changes: vec![change],
-            from: 0,
-        };
-        self.store()
-            .append(self.owner(), self.id(), request)
-            .await?;
+    async fn store_pins(&self, pins: &Pins, nodes: BTreeSet<NodeId>) -> Result<(), EngineError> {
+        let entries: Vec<Pin> = nodes.into_iter().map(Pin).collect();
+        self.append_state(None, pins.change(&entries)?).await?;
         Ok(())
     }
 }

@@ -4,14 +4,13 @@
 //! compiled from, which never changes. The rest was kept with the answer. Nothing else goes into a
 //! payload: no clock, no catalogue, no fragments that a handle has now.
 
-use contexture_compile::{COMPILER, CompileInput, Payload, Scratch, compile, load_call};
+use contexture_compile::{COMPILER, Payload, Scratch, compile, load_call};
 use contexture_ir::{ContentHash, NodeId, ResponseId};
 use contexture_store::{At, ReadRequest, ResponseInputs};
-use contexture_tokens::counter_for;
 
-use crate::call::Given;
 use crate::conversation::Conversation;
 use crate::error::EngineError;
+use crate::inputs::{CallInputs, Given};
 use crate::path::Pages;
 use crate::recording::{CallRecord, VERSION};
 use crate::unreplayable::Unreplayable;
@@ -88,16 +87,12 @@ impl Conversation {
             }
             None => Given::default(),
         };
-        let input = CompileInput {
-            path: &given.items,
-            covers: &given.covers,
-            passes: &[],
-            contributions: &contributions,
-            plan: &given.plan,
-            request: &request,
-            counter: counter_for(record.encoding),
+        let inputs = CallInputs {
+            request,
+            contributions,
+            encoding: record.encoding,
         };
-        let payload = compile(&input, &mut Scratch::new())?.payload;
+        let payload = compile(&inputs.input(&given), &mut Scratch::new())?.payload;
         let rebuilt = payload.hash();
         let differs_at = record.payload.as_ref().filter(|_| rebuilt != sent);
         Ok(Replayed {

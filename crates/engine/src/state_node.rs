@@ -1,9 +1,17 @@
-//! A change of state without an item: a node `ctx:state`, which nobody is shown.
+//! A conversation's state at a node: reading it, changing it.
+//!
+//! A change goes with an item that carries it, or with a node of its own, `ctx:state`, which nobody is
+//! shown. Not here: what the entries mean.
 
 use contexture_ir::{Audience, Extension, Item, NodeId, Origin, Raw};
-use contexture_store::NewItem;
+use contexture_store::{
+    AppendAt, AppendRequest, At, NewItem, State, StateChange, StatePatch, StateRequest,
+};
 
+use crate::conversation::Conversation;
+use crate::engine::Engine;
 use crate::error::EngineError;
+use crate::state_list::{Listed, StateList};
 
 const KIND: &str = "ctx:state";
 
@@ -24,4 +32,45 @@ pub(crate) fn state_node(id: NodeId, at_ms: i64) -> Result<NewItem, EngineError>
 /// Whether an item is such a node's.
 pub(crate) fn is_state_node(item: &Item) -> bool {
     matches!(item, Item::Extension(extension) if extension.kind == KIND)
+}
+
+impl Conversation {
+    /// The entries whose keys begin so, with their values.
+    pub(crate) async fn state_at(&self, at: At, prefix: &str) -> Result<State, EngineError> {
+        let request = StateRequest {
+            prefix: prefix.to_owned(),
+            ..StateRequest::all(at)
+        };
+        Ok(self.store().state(self.owner(), self.id(), request).await?)
+    }
+
+    /// A list at a node.
+    pub(crate) async fn listed<T: Listed>(&self, at: At) -> Result<StateList<T>, EngineError> {
+        StateList::read(&self.state_at(at, T::KEY).await?)
+    }
+
+    /// Appends a change of state to this branch, with the item that carries it or a node of its own, and
+    /// gives the new head.
+    pub(crate) async fn append_state(
+        &self,
+        item: Option<NewItem>,
+        change: StateChange,
+    ) -> Result<Option<NodeId>, EngineError> {
+        let now = self.engine().now_ms();
+        let item = match item {
+            Some(item) => item,
+            None => state_node(Engine::node_id(&self.engine().fresh_key(), 0), now)?,
+        };
+        let at = AppendAt::Tip {
+            branch: self.branch(),
+        };
+        let mut request = AppendRequest::new(at, vec![item], now);
+        request.patch = StatePatch {
+            changes: vec![change],
+            from: 0,
+        };
+        let store = self.store();
+        let appended = store.append(self.owner(), self.id(), request).await?;
+        Ok(appended.head)
+    }
 }

@@ -6,14 +6,12 @@ use std::sync::Arc;
 use contexture_compile::compaction::{Allowance, COVERS, Covered, Manifest};
 use contexture_compile::{Advice, Target};
 use contexture_ir::{Audience, Compaction, ContentHash, Item, NodeId, Origin, Part, TextPart};
-use contexture_store::{
-    AppendAt, AppendRequest, At, NewItem, NodeKind, NodeQuery, StatePatch, StateRequest,
-};
+use contexture_store::{NewItem, NodeKind, NodeQuery};
 use contexture_tokens::{TokenCounter, counter_for};
 
 use super::breaker::BreakerPolicy;
 use super::compactor::{CompactRequest, Compactor, ManifestCompactor};
-use super::cover::{CoverEntry, Covers, KEY};
+use super::cover::{CoverEntry, Covers};
 use super::provenance::{made, provenance};
 use super::snapshot::Snapshot;
 use super::trigger::share;
@@ -22,7 +20,6 @@ use crate::engine::Engine;
 use crate::error::EngineError;
 use crate::events::Happened;
 use crate::path::parse;
-use crate::state_node::state_node;
 
 /// The least a manifest may take, in tokens.
 const LEAST: u64 = 256;
@@ -204,7 +201,8 @@ impl Conversation {
             first: draft.first,
             last: draft.last,
         });
-        let head = self.append_cover(new, &draft.covers, &entries, now).await?;
+        let change = draft.covers.change(&entries)?;
+        let head = self.append_state(Some(new), change).await?;
         self.tell(|| Happened::Compacted { compaction: node });
         Ok(Compacted { node, head, draft })
     }
@@ -214,7 +212,7 @@ impl Conversation {
     /// # Errors
     /// [`EngineError::NotInEffect`] if it stands for nothing here, or the store's.
     pub async fn uncompact(&self, compaction: NodeId) -> Result<(), EngineError> {
-        let covers = self.covers_at(self.here()).await?;
+        let covers: Covers = self.listed(self.here()).await?;
         let is_it = |entry: &CoverEntry| entry.compaction == compaction;
         if !covers.entries.iter().any(is_it) {
             return Err(EngineError::NotInEffect { compaction });
@@ -225,9 +223,7 @@ impl Conversation {
             .filter(|entry| !is_it(entry))
             .copied()
             .collect();
-        let now = self.engine().now_ms();
-        let node = state_node(Engine::node_id(&self.engine().fresh_key(), 0), now)?;
-        self.append_cover(node, &covers, &entries, now).await?;
+        self.append_state(None, covers.change(&entries)?).await?;
         self.tell(|| Happened::Uncompacted { compaction });
         Ok(())
     }
@@ -237,37 +233,8 @@ impl Conversation {
     /// # Errors
     /// [`EngineError::StoredState`] if the entry cannot be read, or the store's.
     pub async fn compactions(&self) -> Result<Vec<CoverEntry>, EngineError> {
-        Ok(self.covers_at(self.here()).await?.entries)
-    }
-
-    pub(crate) async fn covers_at(&self, at: At) -> Result<Covers, EngineError> {
-        let request = StateRequest {
-            prefix: KEY.to_owned(),
-            ..StateRequest::all(at)
-        };
-        Covers::read(&self.store().state(self.owner(), self.id(), request).await?)
-    }
-
-    async fn append_cover(
-        &self,
-        item: NewItem,
-        covers: &Covers,
-        entries: &[CoverEntry],
-        now: i64,
-    ) -> Result<Option<NodeId>, EngineError> {
-        let at = AppendAt::Tip {
-            branch: self.branch(),
-        };
-        let mut request = AppendRequest::new(at, vec![item], now);
-        request.patch = StatePatch {
-            changes: vec![covers.change(entries)?],
-            from: 0,
-        };
-        Ok(self
-            .store()
-            .append(self.owner(), self.id(), request)
-            .await?
-            .head)
+        let covers: Covers = self.listed(self.here()).await?;
+        Ok(covers.entries)
     }
 
     async fn draft_of(

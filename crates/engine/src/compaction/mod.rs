@@ -22,6 +22,7 @@ pub(crate) use breaker::Breakers;
 pub use compact::{CompactOptions, CompactSpan, Compacted, CompactionDraft};
 pub use compactor::{CompactRequest, Compactor, CompactorError, ManifestCompactor, WrittenSummary};
 pub use cover::CoverEntry;
+pub(crate) use cover::Covers;
 pub use model::ModelCompactor;
 pub use prepare::{PrepareOptions, Prepared};
 pub use trigger::{Reported, Trigger, UsagePreference};

@@ -29,7 +29,7 @@ impl Conversation {
     pub(crate) async fn snapshot(&self) -> Result<Snapshot, EngineError> {
         let path = self.path(ReadRequest::whole(self.here())).await?;
         let covers = match path.head {
-            Some(head) => self.covers_at(At::Node(head)).await?,
+            Some(head) => self.listed(At::Node(head)).await?,
             None => Covers::default(),
         };
         let places = covers.on(&path.nodes);

@@ -1,8 +1,12 @@
 //! Compiling a conversation and recording the answer.
 
+use std::sync::Arc;
+
 use contexture_compile::Target;
-use contexture_engine::For;
+use contexture_engine::{Engine, For};
 use contexture_ir::{FunctionTool, ToolDefinition, hint, user};
+use contexture_store::MemoryStore;
+use contexture_store_testkit::{Faulty, Method};
 use serde_json::{Value, json};
 
 use crate::support::{branches, chat, texts};
@@ -125,4 +129,22 @@ async fn what_cannot_be_compiled_is_refused() {
     let unknown = Target::anthropic("claude-sonet-4-5");
     let error = chat.compile(&unknown).await.unwrap_err();
     assert!(error.to_string().contains("claude-sonnet-4-5"), "{error}");
+}
+
+#[tokio::test]
+async fn a_call_asks_the_store_three_times() {
+    let store = Arc::new(Faulty::never(Arc::new(MemoryStore::default())));
+    let engine = Engine::new(store.clone());
+    let chat = engine.conversation("c").open().await.unwrap();
+    chat.save([user("hello")]).await.unwrap();
+    chat.compile(&target()).await.unwrap();
+    let before = store.calls();
+    chat.compile(&target()).await.unwrap();
+    let asked: Vec<(Method, u64)> = store
+        .calls()
+        .into_iter()
+        .map(|(method, calls)| (method, calls - before.get(&method).unwrap_or(&0)))
+        .filter(|(_, calls)| *calls > 0)
+        .collect();
+    assert_eq!(asked, [(Method::Read, 1), (Method::State, 2)]);
 }
