@@ -29,7 +29,8 @@ pub struct PathItem {
 }
 
 /// A compaction and what it stands for: indexes on the path. The items of the span are left out and
-/// the compaction is shown in their place, wherever it is on the path.
+/// the compaction is shown in their place, wherever it is on the path. What the host said in the midst of the
+/// history stays in view behind it, and so does a round in which something is pinned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Cover {
     /// The compaction.

@@ -68,7 +68,7 @@ impl Treatment {
         let (entries, mut hidden) = select(path, first);
         let (entries, left_out) = host(entries, passes, PassPoint::BeforeView);
         hidden.extend(left_out);
-        let (mut entries, covered) = cover(entries, &self.covering);
+        let (mut entries, covered) = cover(entries, &self.covering, press.dialect().format);
         hidden.extend(covered);
         if let Some(policy) = &self.clear
             && self.frontier != ClearFrontier::NONE

@@ -4,12 +4,16 @@
 //! Nothing is recognised by its text. A compaction that names what it covers, in its field
 //! [`COVERS`], was made for a path of ours; it is shown where a cover says so and nowhere else, which is
 //! how taking a compaction back works. Any other compaction is a provider's and stands where it is.
+//!
+//! No compaction stands for what is no history, the host's own words, nor for a round in which something is pinned.
 
 use std::cmp::Reverse;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
-use contexture_ir::Item;
+use contexture_ir::{Item, Role};
+use contexture_wire::Format;
 
+use crate::block::{blocks, rounds};
 use crate::entry::{Entry, Shown};
 use crate::report::OmitReason;
 use crate::request::Cover;
@@ -69,7 +73,7 @@ impl Covering {
         self.places.contains_key(&index)
     }
 
-    /// The indexes of the items that the view shows, in its order.
+    /// The indexes of the items that the view shows, in its order, if nothing is pinned.
     pub fn shown<'i>(&self, items: impl IntoIterator<Item = &'i Item>) -> Vec<usize> {
         let items = items.into_iter().enumerate();
         let shown = items.filter(|(index, item)| self.left_out(*index, item).is_none());
@@ -80,7 +84,7 @@ impl Covering {
 
     /// Why an item is not in the view, if it is not.
     fn left_out(&self, index: usize, item: &Item) -> Option<OmitReason> {
-        if self.moves(index) {
+        if self.moves(index) || is_hosts(item) {
             None
         } else if self.is_covered(index) {
             Some(OmitReason::Covered)
@@ -106,14 +110,17 @@ impl Covering {
 pub(crate) fn cover(
     entries: Vec<Entry>,
     covering: &Covering,
+    target: Format,
 ) -> (Vec<Entry>, Vec<(usize, OmitReason)>) {
+    let pinned = pinned(&entries, covering, target);
     let mut hidden = Vec::new();
     let mut kept: Vec<Entry> = Vec::with_capacity(entries.len());
-    for entry in entries {
+    for (at, entry) in entries.into_iter().enumerate() {
         let why = entry.source.and_then(|index| {
             let why = covering.left_out(index, &entry.item)?;
             Some((index, why))
         });
+        let why = why.filter(|_| !pinned.contains(&at));
         match why {
             Some(why) => hidden.push(why),
             None if entry.source.is_some_and(|index| covering.moves(index)) => {
@@ -128,6 +135,35 @@ pub(crate) fn cover(
     (kept, hidden)
 }
 
+/// The entries of the rounds in which something covered is pinned, compactions apart.
+fn pinned(entries: &[Entry], covering: &Covering, target: Format) -> BTreeSet<usize> {
+    let is_pinned = |entry: &Entry| {
+        let covered = |index| covering.is_covered(index);
+        entry.pinned && entry.source.is_some_and(covered)
+    };
+    if !entries.iter().any(is_pinned) {
+        return BTreeSet::new();
+    }
+    let blocks = blocks(entries.iter().map(|entry| &*entry.item), target);
+    let rounds = rounds(blocks.iter().map(|block| block.class));
+    let ends = rounds.iter().filter_map(|round| {
+        let blocks = blocks.get(round.clone())?;
+        Some(blocks.first()?.items.start..blocks.last()?.items.end)
+    });
+    let stays = |at: &usize| {
+        let item = entries.get(*at).map(|entry| &*entry.item);
+        !matches!(item, None | Some(Item::Compaction(_)))
+    };
+    ends.filter(|round| {
+        entries
+            .get(round.clone())
+            .is_some_and(|own| own.iter().any(is_pinned))
+    })
+    .flatten()
+    .filter(stays)
+    .collect()
+}
+
 /// A compaction as it is sent: what it covers is nobody's business but ours.
 fn standing(entry: &Entry) -> Entry {
     let mut item = Item::clone(&entry.item);
@@ -140,6 +176,12 @@ fn standing(entry: &Entry) -> Entry {
 /// Whether an item is a compaction that names what it covers.
 fn is_ours(item: &Item) -> bool {
     matches!(item, Item::Compaction(compaction) if compaction.extra.get(COVERS).is_some())
+}
+
+/// Whether the host said it, in the midst of a history.
+fn is_hosts(item: &Item) -> bool {
+    let host = |role| matches!(role, Role::System | Role::Developer);
+    matches!(item, Item::Message(message) if host(message.role))
 }
 
 #[cfg(test)]
@@ -180,6 +222,7 @@ mod tests {
         let (entries, hidden) = cover(
             path(&[5, 8], 10),
             &Covering::of(&covers, 10, |at| [5, 8].contains(&at)),
+            Format::OpenAiChat,
         );
         let sources: Vec<usize> = entries.iter().filter_map(|entry| entry.source).collect();
         assert_eq!(sources, shown, "{covers:?}");

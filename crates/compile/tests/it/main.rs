@@ -16,6 +16,7 @@ mod diff;
 mod growth;
 mod hostile;
 mod law;
+mod lessons;
 mod material;
 mod native;
 mod never_worse;

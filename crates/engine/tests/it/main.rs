@@ -13,6 +13,7 @@ mod drafts;
 mod events;
 mod grown;
 mod imports;
+mod lessons;
 mod offload;
 mod pins;
 mod replay;
