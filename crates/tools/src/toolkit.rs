@@ -1,7 +1,8 @@
 //! Toolkits: groups whose tools are shown once they are asked for.
 //!
-//! The model sees one tool, [`LOADER`], whose definition names every toolkit and stays the same whatever is loaded; what
-//! a toolkit holds stands in a directory, a fragment for the system prompt that the renderer escapes like any other.
+//! The model sees one tool, [`LOADER`], whose definition describes every toolkit and stays the same whatever is loaded.
+//! Which tools a toolkit holds may be said in a directory, a fragment for the system prompt that the renderer escapes
+//! like any other.
 //! What is loaded is state: it is stored with the conversation's, and rewinds with it.
 //!
 //! Not here: a provider's own search for tools ([`crate::native`]).
@@ -11,7 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::name::{LOADER, Name};
 use crate::registry::Registry;
-use crate::tool::GroupKind;
+use crate::tool::{Group, GroupKind};
 
 /// Its argument.
 pub(crate) const LOADER_ARGUMENT: &str = "toolkit";
@@ -81,11 +82,12 @@ impl Registry {
 
     /// The tool that loads toolkits; `None` without toolkits.
     pub(crate) fn loader(&self) -> Option<FunctionTool> {
-        let kits = self.groups_of(GroupKind::Toolkit);
-        let names: Vec<String> = kits.map(|kit| quote(kit.name.as_str())).collect();
-        if names.is_empty() {
+        let kits: Vec<&Group> = self.groups_of(GroupKind::Toolkit).collect();
+        if kits.is_empty() {
             return None;
         }
+        let names: Vec<String> = kits.iter().map(|kit| quote(kit.name.as_str())).collect();
+        let lines: Vec<String> = kits.iter().map(|kit| line(kit)).collect();
         let schema = format!(
             "{{\"additionalProperties\":false,\"properties\":{{\"{LOADER_ARGUMENT}\":{{\"description\":\"The toolkit to load.\",\
              \"enum\":[{}],\"type\":\"string\"}}}},\"required\":[\"{LOADER_ARGUMENT}\"],\"type\":\"object\"}}",
@@ -93,13 +95,22 @@ impl Registry {
         );
         Some(FunctionTool {
             name: LOADER.to_owned(),
-            description: Some(
+            description: Some(format!(
                 "Loads a toolkit: a group of further tools, which can be called from the next step on. Load one when \
-                 the tools at hand do not suffice; the directory of toolkits says what each of them holds."
-                    .to_owned(),
-            ),
+                 the tools at hand do not suffice. The toolkits:\n{}",
+                lines.join("\n")
+            )),
             parameters: Raw::parse(schema).ok(),
             ..FunctionTool::default()
         })
+    }
+}
+
+/// What a toolkit is, on one line whatever its description holds.
+fn line(kit: &Group) -> String {
+    let words: Vec<&str> = kit.description.split_whitespace().collect();
+    match words.as_slice() {
+        [] => format!("- {}", kit.name),
+        words => format!("- {}: {}", kit.name, words.join(" ")),
     }
 }

@@ -4,5 +4,6 @@
 
 mod conformance;
 mod files;
+mod lessons;
 mod support;
 mod sweeps;

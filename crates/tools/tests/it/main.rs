@@ -4,6 +4,7 @@
 
 mod finding;
 mod groups;
+mod lessons;
 mod material;
 mod offering;
 mod reading;

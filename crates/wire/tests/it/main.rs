@@ -15,6 +15,7 @@ mod gemini;
 mod gemini_cases;
 mod hostile;
 mod items;
+mod lessons;
 mod marks;
 mod openai_chat;
 mod openai_hostile;
