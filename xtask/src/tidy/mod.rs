@@ -1,8 +1,9 @@
-//! The house rules that no compiler checks: layers, purity, sizes, module docs, circles, names, words, fixtures, papers.
+//! The house rules that no compiler checks: layers, purity, sizes, module docs, circles, names, words, fixtures, papers, tests that papers name.
 //!
 //! Each check is a function from the files of the workspace to findings, in a file of its own, with tests that show it
 //! bite. `cargo xtask tidy` prints the findings; the test below makes them fail `cargo xtask test`.
 
+mod behaviour;
 mod circles;
 mod documents;
 mod exempt;
@@ -40,6 +41,7 @@ const CHECKS: &[Check] = &[
     words::check,
     fixtures::check,
     documents::check,
+    behaviour::check,
 ];
 
 /// Prints every finding and what is worth a second look.
