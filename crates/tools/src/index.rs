@@ -50,6 +50,7 @@ pub struct Ranked<'i> {
 #[derive(Debug)]
 pub struct Index {
     units: Vec<Unit>,
+    numbers: BTreeMap<Unit, usize>,
     /// `K1 × (1 − B + B × length / mean length)` by unit.
     norms: Vec<f64>,
     /// Where in `postings` a word's are.
@@ -104,6 +105,7 @@ impl Index {
             words.insert(word, Word { rarity, from, to });
         }
         Self {
+            numbers: units.iter().cloned().zip(0..).collect(),
             units,
             norms,
             words,
@@ -150,6 +152,11 @@ impl Index {
         }
         order.sort_unstable_by(best_first);
         order
+    }
+
+    /// The number of a unit.
+    pub(crate) fn number(&self, unit: &Unit) -> Option<usize> {
+        self.numbers.get(unit).copied()
     }
 
     fn scores(&self, task: &str) -> Vec<f64> {

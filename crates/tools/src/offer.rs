@@ -14,11 +14,13 @@ use contexture_ir::ToolDefinition;
 use serde::{Deserialize, Serialize};
 
 use crate::choice::{Choice, Combine, Criterion};
+use crate::index::Unit;
 use crate::name::{LOADER, Name, ToolId, fold};
 use crate::namespace;
 use crate::native::{Manner, Search};
 use crate::policy::Verdict;
 use crate::registry::{Entry, Registry};
+use crate::removed::{Reasons, Removed, Why};
 use crate::tool::{GroupKind, Tool};
 use crate::toolkit::Loaded;
 
@@ -69,31 +71,6 @@ pub enum Place {
     Toolkit(Name),
     /// The provider's tool that searches.
     Search,
-}
-
-/// A tool that is not offered.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Removed {
-    /// The tool.
-    pub tool: ToolId,
-    /// Each reason against it: of an intersection one would do, of a union all were needed.
-    pub why: Vec<Why>,
-}
-
-/// Why a tool is not offered.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Why {
-    /// It has tags, but none of those asked for.
-    Tags,
-    /// No pattern names it.
-    Names,
-    /// Others fit the task better.
-    Task,
-    /// The policy denies it, and the choice hides what is denied.
-    Denied,
-    /// Its toolkit is not loaded.
-    NotLoaded,
 }
 
 impl Registry {
@@ -168,10 +145,8 @@ fn latch(latched: Option<&Selection>, chosen: Vec<Place>) -> Vec<Place> {
 struct Judge<'a> {
     registry: &'a Registry,
     wish: Wish<'a>,
-    /// Tools and namespaces that the same choice kept before: not measured against the task again.
-    held_tools: BTreeSet<&'a ToolId>,
-    held_namespaces: BTreeSet<&'a Name>,
-    /// For each criterion by task: whether it keeps a unit, by the index's numbers.
+    /// For each criterion by task: whether it keeps a unit, by the index's numbers. What the same choice kept before is
+    /// not measured against the task again.
     tasks: Vec<Vec<bool>>,
     removed: Vec<Removed>,
 }
@@ -184,48 +159,33 @@ enum Standing {
     /// Kept by every task and tag: the provider's own tools, which have no words, and tools of loaded toolkits, which
     /// the model asked for itself.
     Exempt,
-    /// Kept by every task; tags count.
-    Held,
-}
-
-/// How a unit of the index stands.
-fn standing(held: bool, unit: usize) -> Standing {
-    if held {
-        Standing::Held
-    } else {
-        Standing::Ranked(unit)
-    }
 }
 
 impl<'a> Judge<'a> {
-    fn new(registry: &'a Registry, wish: Wish<'a>, held: &'a [Place]) -> Self {
+    fn new(registry: &'a Registry, wish: Wish<'a>, held: &[Place]) -> Self {
         let tasks = wish.choice.criteria.iter().filter_map(|criterion| {
             let Criterion::Task { text, limit } = criterion else {
                 return None;
             };
             let index = registry.index();
+            let best = index.best(text, *limit).into_iter().map(|(_, unit)| unit);
+            let held = held.iter().filter_map(|place| match place {
+                Place::Tool(id) => index.number(&Unit::Tool(id.clone())),
+                Place::Namespace(name) => index.number(&Unit::Namespace(name.clone())),
+                Place::Loader | Place::Toolkit(_) | Place::Search => None,
+            });
             let mut kept = vec![false; index.len()];
-            for (_, unit) in index.best(text, *limit) {
+            for unit in best.chain(held) {
                 if let Some(slot) = kept.get_mut(unit) {
                     *slot = true;
                 }
             }
             Some(kept)
         });
-        let tool = |place: &'a Place| match place {
-            Place::Tool(id) => Some(id),
-            _ => None,
-        };
-        let namespace = |place: &'a Place| match place {
-            Place::Namespace(name) => Some(name),
-            _ => None,
-        };
         Self {
             tasks: tasks.collect(),
             registry,
             wish,
-            held_tools: held.iter().filter_map(tool).collect(),
-            held_namespaces: held.iter().filter_map(namespace).collect(),
             removed: Vec::new(),
         }
     }
@@ -241,7 +201,7 @@ impl<'a> Judge<'a> {
                 Standing::Exempt
             } else {
                 unit += 1;
-                standing(self.held_tools.contains(&entry.id), unit - 1)
+                Standing::Ranked(unit - 1)
             };
             if self.keeps(entry, standing) {
                 places.push((entry.id.name.folded(), Place::Tool(entry.id.clone())));
@@ -249,7 +209,7 @@ impl<'a> Judge<'a> {
         }
         for group in registry.groups_of(GroupKind::Namespace) {
             let place = Place::Namespace(group.name.clone());
-            let standing = standing(self.held_namespaces.contains(&group.name), unit);
+            let standing = Standing::Ranked(unit);
             unit += 1;
             let mut kept = false;
             for entry in registry.members(group) {
@@ -280,7 +240,7 @@ impl<'a> Judge<'a> {
                 } else if !loaded {
                     self.removed.push(Removed {
                         tool: entry.id.clone(),
-                        why: vec![Why::NotLoaded],
+                        why: Why::NotLoaded.into(),
                     });
                 }
             }
@@ -316,12 +276,12 @@ impl<'a> Judge<'a> {
         true
     }
 
-    fn against(&self, tool: &Tool, id: &ToolId, standing: Standing) -> Vec<Why> {
+    fn against(&self, tool: &Tool, id: &ToolId, standing: Standing) -> Reasons {
         let criteria = &self.wish.choice.criteria;
-        let mut why = Vec::new();
+        let (mut why, mut against) = (Reasons::default(), 0);
         let mut tasks = self.tasks.iter();
         for criterion in criteria {
-            why.extend(match criterion {
+            let reason = match criterion {
                 Criterion::Names(patterns) => {
                     let named = patterns.iter().any(|pattern| pattern.matches(id));
                     (!named).then_some(Why::Names)
@@ -338,14 +298,18 @@ impl<'a> Judge<'a> {
                         _ => None,
                     }
                 }
-            });
+            };
+            if let Some(reason) = reason {
+                why.add(reason);
+                against += 1;
+            }
         }
-        if self.wish.choice.combine == Combine::Union && why.len() < criteria.len() {
-            why.clear();
+        if self.wish.choice.combine == Combine::Union && against < criteria.len() {
+            why = Reasons::default();
         }
         let hide = self.wish.choice.hide.as_ref();
         if hide.is_some_and(|policy| policy.decide(tool).verdict == Verdict::Deny) {
-            why.push(Why::Denied);
+            why.add(Why::Denied);
         }
         why
     }

@@ -19,14 +19,13 @@ fn mixed() -> contexture_tools::Registry {
 fn check(choice: &Choice, kept: &[&str], removed: &[(&str, &[Why])]) {
     let offer = offer(&mixed(), choice, None);
     assert_eq!(names(&offer.tools), kept);
-    let told: Vec<(String, &[Why])> = offer
-        .removed
-        .iter()
-        .map(|removed| (removed.tool.to_string(), removed.why.as_slice()))
+    let told = offer.removed.iter();
+    let told: Vec<(String, Vec<Why>)> = told
+        .map(|removed| (removed.tool.to_string(), removed.why.iter().collect()))
         .collect();
-    let told: Vec<(&str, &[Why])> = told
+    let removed: Vec<(String, Vec<Why>)> = removed
         .iter()
-        .map(|(name, why)| (name.as_str(), *why))
+        .map(|(name, why)| ((*name).to_owned(), why.to_vec()))
         .collect();
     assert_eq!(told, removed);
     assert_eq!(
