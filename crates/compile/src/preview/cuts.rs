@@ -72,8 +72,12 @@ pub(crate) fn count_feeds(text: &str) -> u64 {
 
 /// The lines of a text; a line feed at its end begins no further line.
 pub(crate) fn count_lines(text: &str) -> u64 {
-    let open = !text.is_empty() && !text.ends_with('\n');
-    count_feeds(text) + u64::from(open)
+    count_feeds(text) + open_lines(text)
+}
+
+/// The lines of a text that no line feed ends: one or none.
+pub(crate) fn open_lines(text: &str) -> u64 {
+    u64::from(!text.is_empty() && !text.ends_with('\n'))
 }
 
 fn grapheme_before(text: &str, at: usize) -> usize {

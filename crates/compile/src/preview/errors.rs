@@ -4,7 +4,8 @@
 //! shells use for it; names of things (`error.rs`, `is_error`), denials (`0 errors`) and empty fields
 //! (`"error": null`) do not count. This chooses what of an output is worth showing, nothing depends on it.
 //!
-//! Linear in the text: literals are found by one scan, and each line is looked at once.
+//! Linear in the text: literals are found by one scan, and each line is looked at once. Of a text that is full of
+//! them only the beginning and the end are looked at.
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -36,6 +37,12 @@ const SHOWN: usize = 160;
 /// Lines that are kept at most, however many are asked for.
 const MOST: usize = 100;
 
+/// After so many words only the end of the text is looked at.
+const MOST_WORDS: usize = 100_000;
+
+/// How much of the end, in bytes.
+const END: usize = 256 << 10;
+
 static LITERALS: LazyLock<Option<Regex>> = LazyLock::new(|| {
     let mut spellings = vec!["FAIL".to_owned(), "ERR!".to_owned()];
     for word in WORDS {
@@ -54,7 +61,7 @@ static LITERALS: LazyLock<Option<Regex>> = LazyLock::new(|| {
 pub(super) struct ErrorLine {
     /// Its number in the whole text; the first line is 1.
     pub(super) number: u64,
-    /// The line, in bytes of the whole text.
+    /// The line without white space at its end, in bytes of the whole text.
     pub(super) range: Range<usize>,
     /// Where on the line the word stands that was found.
     word: usize,
@@ -74,7 +81,7 @@ impl ErrorLine {
     }
 
     fn said<'t>(&self, text: &'t str) -> &'t str {
-        text.get(self.range.clone()).unwrap_or_default().trim_end()
+        text.get(self.range.clone()).unwrap_or_default()
     }
 }
 
@@ -83,8 +90,10 @@ impl ErrorLine {
 pub(super) struct ErrorLines {
     /// The first and the last of them, in order, none twice.
     pub(super) lines: Vec<ErrorLine>,
-    /// How many there are.
+    /// How many were found.
     pub(super) found: u64,
+    /// Whether a part of the text was not looked at, because there are so many.
+    pub(super) is_partial: bool,
 }
 
 /// The lines of `text[range]` that report errors; at most `keep` of them, half from either end.
@@ -95,7 +104,14 @@ pub(super) fn error_lines(text: &str, range: Range<usize>, keep: usize) -> Error
     let mut kept = Kept::new(keep);
     let mut line = line_around(text, range.start, range.start);
     let (mut at, mut counted, mut number) = (range.start, 0, 1);
+    let mut words = 0;
     while let Some(found) = literals.find_at(text, at) {
+        words += 1;
+        let end = text.floor_char_boundary(text.len().saturating_sub(END));
+        if words == MOST_WORDS && at < end {
+            (at, kept.is_partial) = (end, true);
+            continue;
+        }
         if found.start() > line.end {
             line = line_around(text, line.end + 1, found.start());
         }
@@ -110,7 +126,7 @@ pub(super) fn error_lines(text: &str, range: Range<usize>, keep: usize) -> Error
         at = (line.end + 1).min(text.len());
         let found = ErrorLine {
             number,
-            range: line.clone(),
+            range: line.start..line.start + said.trim_end().len(),
             word: word.start,
         };
         kept.add(found, text);
@@ -180,6 +196,7 @@ struct Kept {
     last: VecDeque<ErrorLine>,
     keep: usize,
     found: u64,
+    is_partial: bool,
 }
 
 impl Kept {
@@ -189,6 +206,7 @@ impl Kept {
             last: VecDeque::new(),
             keep: keep.min(MOST),
             found: 0,
+            is_partial: false,
         }
     }
 
@@ -215,6 +233,7 @@ impl Kept {
         ErrorLines {
             lines,
             found: self.found,
+            is_partial: self.is_partial,
         }
     }
 }
@@ -292,11 +311,33 @@ mod tests {
     }
 
     #[test]
+    fn of_a_text_full_of_words_only_the_ends_are_looked_at() {
+        let count = 2 * MOST_WORDS;
+        let text: String = (1..=count).map(|n| format!("error {n}\n")).collect();
+        let lines = error_lines(&text, 0..text.len(), 4);
+        let numbers: Vec<u64> = lines.lines.iter().map(|line| line.number).collect();
+        let last = count as u64;
+        assert_eq!(numbers, [1, 2, last - 1, last]);
+        let said: Vec<String> = lines.lines.iter().map(|line| line.shown(&text)).collect();
+        assert_eq!(said[3], format!("error {count}"));
+        assert!(lines.is_partial && (MOST_WORDS as u64..last).contains(&lines.found));
+        // Words that report nothing count too, and a line is not cut where looking goes on.
+        let text = format!("{}{{\"error\":1}}", "{\"error\":0}".repeat(count));
+        let lines = error_lines(&text, 0..text.len(), 4);
+        assert_eq!((lines.found, lines.is_partial), (1, true));
+        let shown = lines.lines[0].shown(&text);
+        assert!(shown.starts_with('…'), "{shown}");
+        assert!(shown.ends_with("{\"error\":0}{\"error\":1}"), "{shown}");
+        let few = "error\n".repeat(MOST_WORDS - 1);
+        assert!(!error_lines(&few, 0..few.len(), 4).is_partial);
+    }
+
+    #[test]
     fn a_line_cut_by_the_range_is_seen_within_it() {
         let text = "error error\r\nx error";
         let lines = error_lines(text, 6..text.len() - 5, 9);
         assert_eq!(lines.lines.len(), 1);
         assert_eq!(lines.lines[0].shown(text), "error");
-        assert_eq!(&text[lines.lines[0].range.clone()], "error\r");
+        assert_eq!(&text[lines.lines[0].range.clone()], "error");
     }
 }

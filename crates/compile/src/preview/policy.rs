@@ -98,7 +98,10 @@ impl Size {
         let bytes = text.len() as u64;
         match self {
             Self::Bytes(size) => bytes <= size,
-            Self::Characters(size) => bytes <= size || text.chars().count() as u64 <= size,
+            // A character takes up to four bytes: what is far too long is not counted.
+            Self::Characters(size) => {
+                bytes <= size || bytes / 4 <= size && text.chars().count() as u64 <= size
+            }
             Self::Tokens(size) => counter.count_up_to(text, size).is_some(),
         }
     }

@@ -6,8 +6,8 @@ use std::ops::Range;
 use contexture_tokens::TokenCounter;
 use serde::Serialize;
 
-use super::cuts::{count_feeds, count_lines, head_end, tail_start};
-use super::errors::{ErrorLine, error_lines};
+use super::cuts::{count_feeds, head_end, open_lines, tail_start};
+use super::errors::{ErrorLine, ErrorLines, error_lines};
 use super::link::Link;
 use super::policy::{PreviewPolicy, Size};
 
@@ -38,7 +38,8 @@ pub struct PreviewFacts {
     pub shown: Vec<Range<usize>>,
     /// Bytes that are not shown.
     pub omitted_bytes: u64,
-    /// Lines between head and tail that report errors.
+    /// Lines between head and tail that report errors. Where more than 100,000 words look like it, only those at the
+    /// beginning and in the last 256 kB are counted.
     pub error_lines: u64,
 }
 
@@ -59,9 +60,9 @@ pub(super) fn shorten(
         text,
         link,
         characters: text.chars().count() as u64,
-        lines: count_lines(text),
+        feeds: count_feeds(text),
         middle,
-        error_lines: errors.found,
+        errors: &errors,
     };
     let before = whole.before();
     // As many error lines as fit, the first ones first.
@@ -100,28 +101,39 @@ struct Whole<'a> {
     text: &'a str,
     link: Link,
     characters: u64,
-    lines: u64,
+    feeds: u64,
     middle: Range<usize>,
-    error_lines: u64,
+    errors: &'a ErrorLines,
 }
 
 impl Whole<'_> {
+    fn head(&self) -> &str {
+        self.text.get(..self.middle.start).unwrap_or_default()
+    }
+
+    fn lines(&self) -> u64 {
+        self.feeds + open_lines(self.text)
+    }
+
     fn tail(&self) -> &str {
         self.text.get(self.middle.end..).unwrap_or_default()
     }
 
     /// The head, and what is left out behind it.
     fn before(&self) -> String {
-        let head = self.text.get(..self.middle.start).unwrap_or_default();
+        let (head, tail) = (self.head(), self.tail());
         let omitted = self.text.get(self.middle.clone()).unwrap_or_default();
-        let characters = omitted.chars().count();
+        // The ends are counted, not what may be long between them.
+        let ends = head.chars().count() + tail.chars().count();
+        let characters = self.characters.saturating_sub(ends as u64);
         let first = count_feeds(head) + 1;
-        let last = first + count_lines(omitted).saturating_sub(1);
+        let feeds = self.feeds.saturating_sub(count_feeds(tail));
+        let last = (feeds + open_lines(omitted)).max(first);
         let mut before = head.to_owned();
         if !head.is_empty() && !head.ends_with('\n') {
             before.push('\n');
         }
-        let (all, lines, link) = (self.characters, self.lines, self.link);
+        let (all, lines, link) = (self.characters, self.lines(), self.link);
         let _ = writeln!(
             before,
             "[shortened here: {characters} of {all} characters, lines {first}-{last} of {lines}; whole text: {link}]",
@@ -132,8 +144,16 @@ impl Whole<'_> {
     fn render(&self, before: &str, errors: &[ErrorLine]) -> String {
         let mut out = before.to_owned();
         if !errors.is_empty() {
-            let (shown, found) = (errors.len(), self.error_lines);
-            let _ = writeln!(out, "[{shown} of {found} lines in it that report errors:]");
+            let (shown, found) = (errors.len(), self.errors.found);
+            let more = if self.errors.is_partial {
+                " or more"
+            } else {
+                ""
+            };
+            let _ = writeln!(
+                out,
+                "[{shown} of {found}{more} lines in it that report errors:]"
+            );
             for line in errors {
                 let _ = writeln!(out, "{}: {}", line.number, line.shown(self.text));
             }
@@ -157,10 +177,10 @@ impl Whole<'_> {
             link: self.link,
             bytes: bytes as u64,
             characters: self.characters,
-            lines: self.lines,
+            lines: self.lines(),
             omitted_bytes: bytes.saturating_sub(seen) as u64,
             shown,
-            error_lines: self.error_lines,
+            error_lines: self.errors.found,
         }
     }
 }
