@@ -34,10 +34,14 @@ impl CacheUse {
     #[must_use]
     pub fn cost(&self, rates: &Rates) -> u128 {
         let of = |tokens: u64, rate: u64| u128::from(tokens) * u128::from(rate);
-        of(self.read, rates.read)
-            + of(self.write, rates.write)
-            + of(self.write_long, rates.write_long)
-            + of(self.fresh, rates.input)
+        [
+            of(self.read, rates.read),
+            of(self.write, rates.write),
+            of(self.write_long, rates.write_long),
+            of(self.fresh, rates.input),
+        ]
+        .into_iter()
+        .fold(0, u128::saturating_add)
     }
 }
 

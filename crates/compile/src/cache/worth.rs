@@ -73,7 +73,7 @@ pub fn worth(rewrite: &Rewrite, rates: Option<&Rates>) -> Worth {
         Ttl::Long => rates.write_long,
     };
     let times = |tokens: u64, rate: u128| u128::from(tokens).saturating_mul(rate);
-    let reads = |calls: u64| u128::from(rates.read) * u128::from(calls);
+    let reads = |calls: u64| times(calls, u128::from(rates.read));
     let (saving, cost) = match rewrite.cache {
         CacheState::Warm => (
             times(rewrite.removed, reads(rewrite.calls)),
@@ -82,7 +82,7 @@ pub fn worth(rewrite: &Rewrite, rates: Option<&Rates>) -> Worth {
         CacheState::Cold => {
             let first = u128::from(if rewrite.calls == 0 { 0 } else { write });
             let later = reads(rewrite.calls.saturating_sub(1));
-            (times(rewrite.removed, first + later), 0)
+            (times(rewrite.removed, first.saturating_add(later)), 0)
         }
     };
     Worth {
@@ -330,5 +330,35 @@ mod tests {
             (false, 0, 0),
         );
         assert_eq!(worth(&rewrite, None), Worth::default());
+    }
+
+    #[test]
+    fn the_largest_figures_stay_at_the_largest() {
+        const MOST: u64 = u64::MAX;
+        let rates = Rates {
+            input: MOST,
+            read: MOST,
+            write: MOST,
+            write_long: MOST,
+        };
+        for (cache, calls) in [(CacheState::Warm, MOST), (CacheState::Cold, MOST)] {
+            let rewrite = Rewrite {
+                removed: MOST,
+                behind: MOST,
+                calls,
+                ttl: Ttl::Usual,
+                cache,
+            };
+            let worth = worth(&rewrite, Some(&rates));
+            assert_eq!((worth.rewrite, worth.saving), (true, u128::MAX));
+        }
+        let all = CacheUse {
+            read: MOST,
+            write: MOST,
+            write_long: MOST,
+            fresh: MOST,
+        };
+        assert_eq!(all.cost(&rates), u128::MAX);
+        assert_eq!(all.total(), MOST);
     }
 }
