@@ -150,11 +150,14 @@ pub(crate) fn report(
     }
 }
 
-/// What is shown otherwise than it is, in path order.
+/// What is shown otherwise than it is, in path order: of the rounds that are sent, and of what is kept of the others.
 fn rewritten(ledger: &Ledger<'_>) -> Vec<Rewritten> {
     let sent = ledger.cut.round..ledger.front.history.rounds.len();
-    let all = ledger.rewritten(&sent).into_iter();
-    let mut all: Vec<Rewritten> = all.cloned().collect();
+    let kept = ledger.cut.kept.iter().flat_map(|kept| {
+        let round = ledger.rewritten(&(kept.round..kept.round + 1)).into_iter();
+        round.filter(|one| kept.sources.contains(&one.index))
+    });
+    let mut all: Vec<Rewritten> = kept.chain(ledger.rewritten(&sent)).cloned().collect();
     all.sort_unstable_by_key(|one| one.index);
     all
 }

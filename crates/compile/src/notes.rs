@@ -202,11 +202,11 @@ fn omitted(report: &Report) -> Option<String> {
 
 /// What the model can no longer see, and whether it can still read it.
 fn dropped(report: &Report) -> Option<String> {
-    let hidden = |why| {
-        matches!(
-            why,
-            OmitReason::Trimmed | OmitReason::Covered | OmitReason::Cleared
-        )
+    let hidden = |why| match why {
+        OmitReason::Trimmed | OmitReason::Cleared => true,
+        // What stands for it says what it was; only its own words are gone, and those can be read.
+        OmitReason::Covered => report.readable,
+        _ => false,
     };
     let spans = report.omitted.iter().filter(|span| hidden(span.why));
     let items: usize = spans.map(|span| span.items).sum();

@@ -132,6 +132,23 @@ fn nothing_is_out_of_reach_only_where_it_can_be_read() {
             .unwrap()
             .ends_with("`read_context` is not offered")
     );
+    // For what is covered something stands.
+    let covered = |readable| Report {
+        readable,
+        rewritten: Vec::new(),
+        omitted: vec![Omitted {
+            first: 1,
+            last: 40,
+            items: 40,
+            why: OmitReason::Covered,
+        }],
+        ..plain()
+    };
+    assert_eq!(line(&covered(false)), None);
+    assert_eq!(
+        line(&covered(true)).unwrap(),
+        "  dropped   nothing is out of reach: 40 items are one `read_context` away"
+    );
     assert_eq!(line(&plain()), None);
 }
 

@@ -327,11 +327,43 @@ fn long_outputs_are_previewed_at_once() {
         let link = &compiled.report.rewritten[at].link;
         assert!(json.contains(link.as_str()) && json.contains("error: it broke"));
         assert!(json.len() < 6_000 * (at + 1));
+        let rows = &compiled.report.segments;
+        let last = rows.iter().find(|row| row.rule.starts_with("last round"));
+        let last = last.unwrap();
+        assert_eq!(last.rule, "last round; 1 output previewed");
+        assert!(last.omitted_tokens > last.tokens);
         let start = json.rfind("]}],").unwrap();
         assert!(json.starts_with(&before), "{before}\n{json}");
         before = json[..start].to_owned();
         plan = compiled.plan;
     }
+}
+
+/// What is kept of rounds that were cut is told as what is sent after them.
+#[test]
+fn a_preview_in_a_pinned_round_is_told_when_the_rounds_around_it_are_cut() {
+    let mut path = calls(60);
+    path.splice(
+        3..3,
+        PathItem::all([
+            FunctionCall::new("long", "read", "{}").into(),
+            output("long", &"fine\n".repeat(3_000)),
+            FunctionCall::new("cut", "read", "{}").into(),
+            output("cut", &"good\n".repeat(3_000)),
+        ]),
+    );
+    path[3].pinned = true;
+    let mut request = request(Format::OpenAiChat, 4_000);
+    request.history = HistoryPolicy {
+        clear: Clear::Never,
+        preview: Some(PreviewPolicy::default()),
+        ..HistoryPolicy::default()
+    };
+    let compiled = run(&path, &[], &request, &Plan::default());
+    assert!(compiled.plan.trim.unwrap().index > 6);
+    assert_eq!(rewritten(&compiled, Rewriting::Previewed), [4]);
+    let link = &compiled.report.rewritten[0].link;
+    assert!(compiled.payload.to_json().contains(link.as_str()));
 }
 
 /// Below what fits, clearing is a matter of money: the report has both figures.
