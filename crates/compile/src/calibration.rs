@@ -17,7 +17,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::count::Tokens;
 use crate::narrowing::{Narrowing, PARTS, is_comparable};
-use crate::report::Report;
+use crate::report::document::Report;
 use crate::request::CompileRequest;
 
 /// How many of the newest reports of a model are remembered.

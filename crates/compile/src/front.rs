@@ -20,7 +20,7 @@ use crate::passes::repair::repair;
 use crate::passes::select::select;
 use crate::passes::verify::is_sound;
 use crate::preview::Link;
-use crate::report::{OmitReason, Repair, Rewriting, Rewritten};
+use crate::report::document::{OmitReason, Repair, Rewriting, Rewritten};
 use crate::request::{Cover, PathItem};
 use crate::treatment::Treatment;
 

@@ -14,7 +14,6 @@
 
 #![cfg_attr(not(test), deny(clippy::disallowed_methods, clippy::disallowed_types))]
 
-mod account;
 mod answers;
 mod aside;
 mod assemble;
@@ -29,18 +28,13 @@ mod count;
 mod cut;
 mod element;
 mod entry;
-mod figures;
 mod frame;
 mod front;
 mod guardrails;
 mod hex;
 mod history;
-mod html;
-mod items;
-mod ledger;
 mod memo;
 mod narrowing;
-mod notes;
 mod params;
 mod passes;
 mod payload;
@@ -52,12 +46,9 @@ pub mod reading;
 mod refusal;
 mod report;
 mod request;
-#[cfg(test)]
-mod schema;
 mod scratch;
 mod state;
 mod stored;
-mod table;
 mod treatment;
 mod weigh;
 
@@ -79,8 +70,6 @@ pub use contexture_tokens::TokenCounter;
 pub use contribution::{Band, Budget, Content, Contribution, Stability};
 pub use count::{Framing, Tokens};
 pub use guardrails::{GuardrailError, Guardrails};
-pub use html::render_html;
-pub use items::{ItemVerdict, explain_items};
 pub use narrowing::Narrowing;
 pub use passes::host::{Pass, PassPoint, ViewItem};
 pub use payload::Payload;
@@ -92,12 +81,14 @@ pub use preview::{
 };
 pub use reading::{READ_TOOL, read_tool};
 pub use refusal::{Refusal, RequiredSegment};
-pub use report::{
+pub use report::document::{
     Counted, OmitReason, Omitted, PayloadReport, Repair, Report, Rewriting, Rewritten, Segment,
     TargetReport, Totals, Verdict,
 };
+pub use report::html::render_html;
+pub use report::items::{ItemVerdict, explain_items};
+pub use report::table::{Width, render_table};
 pub use request::{CompileInput, CompileRequest, Cover, PathItem};
 pub use scratch::Scratch;
 pub use state::{Placement, StateError};
 pub use stored::{COMPILER, StoredCallError, load_call, store_call};
-pub use table::{Width, render_table};

@@ -12,7 +12,6 @@
 use contexture_ir::ContentHash;
 use contexture_wire::{Format, Renames};
 
-use crate::account::{report, required};
 use crate::assemble::{assemble, head};
 use crate::cache::bill::Rates;
 use crate::cache::marks::{Kept, Marking, place_marks};
@@ -25,7 +24,6 @@ use crate::count::Tokens;
 use crate::cut::Cut;
 use crate::frame::Frame;
 use crate::front::Front;
-use crate::ledger::Ledger;
 use crate::memo::Memo;
 use crate::passes::budget::{Claim, HistoryClaim, grants, required_history};
 use crate::passes::clear::Size;
@@ -36,7 +34,9 @@ use crate::payload::Payload;
 use crate::plan::{Advice, ClearFrontier, Latched, Plan, Prefix};
 use crate::policy::Window;
 use crate::refusal::Refusal;
-use crate::report::Report;
+use crate::report::account::{report, required};
+use crate::report::document::Report;
+use crate::report::ledger::Ledger;
 use crate::request::{CompileInput, CompileRequest};
 use crate::scratch::Scratch;
 use crate::treatment::Treatment;

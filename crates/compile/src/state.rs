@@ -13,8 +13,8 @@ use contexture_render::{Renderer, XmlRenderer};
 use serde::Serialize;
 
 use crate::contribution::{Band, Content, Contribution, Stability};
-use crate::figures::grouped;
-use crate::report::Report;
+use crate::report::document::Report;
+use crate::report::figures::grouped;
 
 /// The name of the fragment, and of the contribution.
 const STATE: &str = "state";

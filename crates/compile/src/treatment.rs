@@ -16,7 +16,7 @@ use crate::passes::select::select;
 use crate::plan::ClearFrontier;
 use crate::policy::ClearPolicy;
 use crate::preview::{PreviewPolicy, Previewer};
-use crate::report::OmitReason;
+use crate::report::document::OmitReason;
 use crate::request::{CompileInput, PathItem};
 
 /// How a path is shown.

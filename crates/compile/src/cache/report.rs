@@ -18,7 +18,7 @@ use crate::cache::worth::Worth;
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct CacheReport {
     /// Who decides what is cached.
-    #[cfg_attr(test, schemars(with = "crate::schema::CacheKind"))]
+    #[cfg_attr(test, schemars(with = "crate::report::schema::CacheKind"))]
     pub kind: CacheKind,
     /// The marks in force, in payload order.
     pub marks: Vec<MarkReport>,
@@ -48,7 +48,7 @@ pub struct MarkReport {
     /// Why it stands there.
     pub why: MarkReason,
     /// For how long.
-    #[cfg_attr(test, schemars(with = "crate::schema::Ttl"))]
+    #[cfg_attr(test, schemars(with = "crate::report::schema::Ttl"))]
     pub ttl: Ttl,
 }
 

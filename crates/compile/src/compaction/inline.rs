@@ -8,7 +8,7 @@ use contexture_tokens::TokenCounter;
 use super::manifest::{Covered, Manifest};
 use super::render::Allowance;
 use crate::passes::cover::COVERS;
-use crate::report::{OmitReason, Omitted};
+use crate::report::document::{OmitReason, Omitted};
 use crate::request::{Cover, PathItem};
 
 /// A manifest takes at most this per cent of what it stands for …

@@ -13,7 +13,7 @@ use crate::history::History;
 use crate::passes::budget::per_cent;
 use crate::plan::ClearFrontier;
 use crate::policy::ClearPolicy;
-use crate::report::OmitReason;
+use crate::report::document::OmitReason;
 
 /// What stands for an output that was cleared. Other systems look for these words.
 pub(crate) const CLEARED: &str = "[Old tool result content cleared]";

@@ -15,7 +15,7 @@ use contexture_wire::Format;
 
 use crate::block::{blocks, rounds};
 use crate::entry::{Entry, Shown};
-use crate::report::OmitReason;
+use crate::report::document::OmitReason;
 use crate::request::Cover;
 
 /// The field in which a compaction of ours names what it covers. What it says is its maker's business:

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use contexture_ir::{ContentHash, Item};
 
 use crate::entry::Entry;
-use crate::report::OmitReason;
+use crate::report::document::OmitReason;
 
 /// A pass of the host's over the history.
 ///

@@ -18,7 +18,7 @@ use crate::memo::Memo;
 use crate::passes::lower::{Piece, Press};
 use crate::passes::repair::repair;
 use crate::refusal::Refusal;
-use crate::report::Repair;
+use crate::report::document::Repair;
 use crate::request::CompileRequest;
 
 /// A contribution in its place.

@@ -10,7 +10,7 @@ use contexture_ir::{ContentHash, Item};
 use contexture_wire::{RepairRules, repair as mend};
 
 use crate::entry::{Entry, Shown};
-use crate::report::Repair;
+use crate::report::document::Repair;
 
 /// A repaired history.
 #[derive(Debug, Default)]

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use crate::entry::Entry;
-use crate::report::OmitReason;
+use crate::report::document::OmitReason;
 use crate::request::PathItem;
 
 /// Leaves out what is not meant for models, by audience, and bookkeeping, by its type. `first` is the

@@ -2,9 +2,9 @@
 //!
 //! Not here: what is said beside the segments; see `notes`.
 
-use crate::figures::{grouped, is_unsafe};
-use crate::notes::{certainty, name, notes, verdict};
-use crate::report::{Report, Segment};
+use crate::report::document::{Report, Segment};
+use crate::report::figures::{grouped, is_unsafe};
+use crate::report::notes::{certainty, name, notes, verdict};
 
 /// How wide the table may be, in characters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

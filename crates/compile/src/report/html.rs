@@ -9,9 +9,9 @@
 use std::fmt::Write as _;
 
 use crate::cache::report::CacheReport;
-use crate::figures::{grouped, is_unsafe};
-use crate::notes::{certainty, name, notes, verdict};
-use crate::report::{Omitted, Report, Rewritten, Segment, Verdict};
+use crate::report::document::{Omitted, Report, Rewritten, Segment, Verdict};
+use crate::report::figures::{grouped, is_unsafe};
+use crate::report::notes::{certainty, name, notes, verdict};
 
 const STYLE: &str = include_str!("html.css");
 

@@ -9,7 +9,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use crate::contribution::Band;
-use crate::report::Report;
+use crate::report::document::Report;
 
 const PUBLISHED: &str = concat!(
     env!("CARGO_MANIFEST_DIR"),

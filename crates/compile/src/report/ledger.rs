@@ -12,7 +12,7 @@ use crate::front::Front;
 use crate::history::Kept;
 use crate::passes::place::{Placed, Slot};
 use crate::plan::Advice;
-use crate::report::{OmitReason, Omitted, Rewritten};
+use crate::report::document::{OmitReason, Omitted, Rewritten};
 use crate::request::CompileInput;
 
 /// What the passes decided.

@@ -9,7 +9,7 @@ use contexture_tokens::TokenCounter;
 use serde::Serialize;
 
 use crate::preview::Link;
-use crate::report::{OmitReason, Report, Rewriting, Rewritten};
+use crate::report::document::{OmitReason, Report, Rewriting, Rewritten};
 use crate::request::{CompileRequest, PathItem};
 use crate::weigh::Scale;
 

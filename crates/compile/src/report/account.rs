@@ -7,19 +7,19 @@ use contexture_ir::ToolDefinition;
 use crate::cache::report::CacheReport;
 use crate::contribution::Band;
 use crate::count::Tokens;
-use crate::figures::counted;
 use crate::frame::Frame;
 use crate::front::Covered;
 use crate::history::{History, Kept};
-use crate::ledger::Ledger;
 use crate::passes::place::{Placed, Slot, units};
 use crate::payload::Payload;
 use crate::plan::EpochReport;
 use crate::reading::READ_TOOL;
 use crate::refusal::RequiredSegment;
-use crate::report::{
+use crate::report::document::{
     Counted, PayloadReport, Report, Rewriting, Rewritten, Segment, TargetReport, Totals, Verdict,
 };
+use crate::report::figures::counted;
+use crate::report::ledger::Ledger;
 
 /// What must be sent, for a refusal.
 pub(crate) fn required(

@@ -34,7 +34,7 @@ pub struct Report {
     pub repairs: Vec<Repair>,
     /// What the target's format cannot say. Paths name `instructions`, `tools`, `options`, a field, or
     /// `items[i]`, an index on the path; `contributions[source][i]` for contributed items.
-    #[cfg_attr(test, schemars(with = "Vec<crate::schema::Loss>"))]
+    #[cfg_attr(test, schemars(with = "Vec<crate::report::schema::Loss>"))]
     pub losses: Vec<Loss>,
     /// Whether the cached prefix of the previous request still holds.
     pub epoch: EpochReport,
@@ -49,7 +49,7 @@ pub struct Report {
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct TargetReport {
     /// The format: `anthropic`, `openai-chat`, `openai-responses`, `gemini`.
-    #[cfg_attr(test, schemars(with = "crate::schema::Format"))]
+    #[cfg_attr(test, schemars(with = "crate::report::schema::Format"))]
     pub format: &'static str,
     /// The model as the provider knows it.
     pub model: String,
@@ -68,7 +68,7 @@ pub struct TargetReport {
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Segment {
     /// `tools`, `system`, `anchor`, `history`, `live`, `tail` or `framing`.
-    #[cfg_attr(test, schemars(with = "crate::schema::SegmentBand"))]
+    #[cfg_attr(test, schemars(with = "crate::report::schema::SegmentBand"))]
     pub band: &'static str,
     /// Whose it is: a contribution's source, `task`, `rounds`, `tools`, `framing`.
     pub source: String,

@@ -5,9 +5,9 @@
 use contexture_catalogue::CacheKind;
 
 use crate::cache::report::CacheReport;
-use crate::figures::{counted, dollars, grouped};
 use crate::reading::READ_TOOL;
-use crate::report::{OmitReason, Repair, Report, Rewriting, Segment, Verdict};
+use crate::report::document::{OmitReason, Repair, Report, Rewriting, Segment, Verdict};
+use crate::report::figures::{counted, dollars, grouped};
 
 /// How many links and places are named before the rest is a number.
 const NAMED: usize = 3;
