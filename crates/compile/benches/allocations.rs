@@ -9,30 +9,13 @@
     reason = "a benchmark: its figures go to the terminal"
 )]
 
+mod tau_bench;
+
 use allocation_counter::{AllocationInfo, measure};
 use contexture_catalogue::Catalogue;
 use contexture_compile::{CompileInput, Compiled, PathItem, Plan, Scratch, Target, compile};
 use contexture_ir::{Item, Message, Role};
 use contexture_tokens::{Encoding, counter_for};
-use contexture_wire::{Format, lift};
-use serde::Deserialize;
-use serde_json::value::RawValue;
-
-#[derive(Deserialize)]
-struct Session {
-    traj: Box<RawValue>,
-}
-
-/// The 200 sessions end to end.
-fn path() -> Vec<PathItem> {
-    let text = contexture_testdata::tau_bench();
-    let sessions: Vec<Session> = serde_json::from_str(&text).unwrap();
-    let items = sessions.iter().flat_map(|session| {
-        let lifted = lift(Format::OpenAiChat, session.traj.get()).unwrap();
-        lifted.transcript.items
-    });
-    PathItem::all(items)
-}
 
 fn main() {
     let counter = counter_for(Encoding::O200kBase);
@@ -53,7 +36,8 @@ fn main() {
             };
             compile(&input, scratch).unwrap()
         };
-        let (mut path, mut plan, mut scratch) = (path(), Plan::default(), Scratch::new());
+        let (mut path, mut plan, mut scratch) =
+            (tau_bench::path(0), Plan::default(), Scratch::new());
         let cold = measure(|| plan = run(&path, &plan, &mut scratch).plan);
         print(name, "cold", path.len(), &cold);
         let mut next = |turn: usize| {

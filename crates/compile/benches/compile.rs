@@ -2,6 +2,8 @@
 
 #![expect(clippy::unwrap_used, reason = "a benchmark")]
 
+mod tau_bench;
+
 use std::hint::black_box;
 use std::time::{Duration, Instant};
 
@@ -9,33 +11,7 @@ use contexture_catalogue::Catalogue;
 use contexture_compile::{CompileInput, PathItem, Plan, Scratch, Target, TokenCounter, compile};
 use contexture_ir::{Item, Message, Role};
 use contexture_tokens::{Encoding, counter_for};
-use contexture_wire::{Format, lift};
 use criterion::{Criterion, criterion_group, criterion_main};
-use serde::Deserialize;
-use serde_json::value::RawValue;
-
-#[derive(Deserialize)]
-struct Session {
-    traj: Box<RawValue>,
-}
-
-/// The 200 sessions end to end, then repeated up to `items` items.
-fn path(items: usize) -> Vec<PathItem> {
-    let text = contexture_testdata::tau_bench();
-    let sessions: Vec<Session> = serde_json::from_str(&text).unwrap();
-    let lifted = sessions.iter().flat_map(|session| {
-        lift(Format::OpenAiChat, session.traj.get())
-            .unwrap()
-            .transcript
-            .items
-    });
-    let path = PathItem::all(lifted);
-    path.iter()
-        .cycle()
-        .take(items.max(path.len()))
-        .cloned()
-        .collect()
-}
 
 fn compiles(c: &mut Criterion) {
     let counter: &dyn TokenCounter = counter_for(Encoding::O200kBase);
@@ -48,7 +24,7 @@ fn compiles(c: &mut Criterion) {
     for (name, target) in [("whole", &wide), ("128k", &narrow)] {
         let request = target.request(catalogue).unwrap();
         for items in [0, 10_000] {
-            let mut path = path(items);
+            let mut path = tau_bench::path(items);
             let plan = Plan::default();
             let run = |path: &[PathItem], plan: &Plan, scratch: &mut Scratch| {
                 let input = CompileInput {

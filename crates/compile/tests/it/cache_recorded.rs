@@ -11,7 +11,8 @@ use contexture_compile::{CacheRules, CacheTrace, Mark, Outline};
 use contexture_testdata::Exchange;
 use contexture_tokens::counter_for;
 use contexture_wire::Format;
-use serde_json::Value;
+
+use crate::recorded::{billed, model_of};
 
 /// Calls for which the simulated cache and the provider disagree, and why.
 const DISAGREEMENTS: [(&str, usize, &str); 11] = [
@@ -64,13 +65,6 @@ const PASSES: &str =
     "several passes inside one call, of which the later ones read what the earlier ones wrote";
 const BELOW: &str = "read though it is shorter than the documented minimum; nothing is promised of implicit caching";
 
-/// What a call was billed for: all input tokens, and those read from the cache.
-#[derive(Debug)]
-struct Billed {
-    input: u64,
-    read: u64,
-}
-
 #[test]
 fn reads_are_predicted_or_explained() {
     let (mut compared, mut agreed) = (0, 0);
@@ -87,18 +81,19 @@ fn reads_are_predicted_or_explained() {
         for (file, exchanges) in files {
             let mut traces: BTreeMap<String, CacheTrace> = BTreeMap::new();
             for exchange in exchanges {
-                let Some((predicted, billed)) = call(format, &exchange, &mut traces) else {
+                let called = call(format, &exchange, &mut traces);
+                let Some((predicted, reported, input)) = called else {
                     continue;
                 };
                 compared += 1;
-                read += usize::from(billed.read > 0);
-                let near = predicted.abs_diff(billed.read) <= (billed.input / 20).max(128);
+                read += usize::from(reported > 0);
+                let near = predicted.abs_diff(reported) <= (input / 20).max(128);
                 if near {
                     agreed += 1;
-                    if billed.read > 0 {
+                    if reported > 0 {
                         read_agreed += 1;
                         println!(
-                            "agrees: {format} {file}#{}: {predicted}, {billed:?}",
+                            "agrees: {format} {file}#{}: {predicted}, {reported} of {input}",
                             exchange.index
                         );
                     }
@@ -108,7 +103,7 @@ fn reads_are_predicted_or_explained() {
                     .iter()
                     .find(|(name, index, _)| file.contains(name) && *index == exchange.index);
                 println!(
-                    "{format} {file}#{}: predicted {predicted}, {billed:?}: {}",
+                    "{format} {file}#{}: predicted {predicted}, {reported} of {input}: {}",
                     exchange.index,
                     known.map_or("NOT EXPLAINED", |(_, _, why)| *why)
                 );
@@ -128,29 +123,27 @@ fn reads_are_predicted_or_explained() {
     );
 }
 
-/// What is predicted to be read of a call, and what was billed.
+/// What is predicted to be read of a call, what was reported, and all its input.
 fn call(
     format: Format,
     exchange: &Exchange,
     traces: &mut BTreeMap<String, CacheTrace>,
-) -> Option<(u64, Billed)> {
+) -> Option<(u64, u64, u64)> {
+    let model = model_of(exchange)?;
+    let spec = Catalogue::builtin().resolve(&model).ok()?;
+    let mut told = billed(format, exchange).filter(|_| exchange.status == 200);
+    let (reported, input) = told.find_map(|billed| Some((billed.read?, billed.input)))?;
     let request = exchange.request.get();
-    let in_url = exchange.url.split("/models/").nth(1);
-    let in_url = in_url.and_then(|rest| rest.split(':').next());
-    let value: Value = serde_json::from_str(request).ok()?;
-    let model = value["model"].as_str().or(in_url)?;
-    let spec = Catalogue::builtin().resolve(model).ok()?;
-    let billed = billed(format, exchange).filter(|_| exchange.status == 200)?;
     let outline = Outline::read(format, request, counter_for(spec.encoding)).ok()?;
     let rules = CacheRules::of(spec, format);
     let marks = marks(&outline, &rules);
     let trace = traces
-        .entry(model.to_owned())
+        .entry(model)
         .or_insert_with(|| CacheTrace::new(rules));
     let used = trace.call(&outline, &marks, exchange.index as u64 * 1_000);
     let total = used.total().max(1);
-    let share = u128::from(used.read) * u128::from(billed.input) / u128::from(total);
-    Some((u64::try_from(share).unwrap(), billed))
+    let share = u128::from(used.read) * u128::from(input) / u128::from(total);
+    Some((u64::try_from(share).unwrap(), reported, input))
 }
 
 /// The marks that stand in a request.
@@ -164,48 +157,4 @@ fn marks(outline: &Outline, rules: &CacheRules) -> Vec<Mark> {
         .then(|| Mark::given(last, contexture_wire::Ttl::Usual));
     let whole = outline.whole.map(|ttl| Mark::given(last, ttl));
     own.chain(whole).chain(newest).collect()
-}
-
-/// What the answer, or the last event of the stream that tells, reports.
-fn billed(format: Format, exchange: &Exchange) -> Option<Billed> {
-    let whole = exchange.response.iter().map(|json| json.get());
-    let events = exchange.stream.iter().flat_map(|stream| stream.lines());
-    let events = events.filter_map(|line| line.strip_prefix("data:"));
-    whole
-        .chain(events)
-        .filter_map(|json| serde_json::from_str(json).ok())
-        .find_map(|value: Value| match format {
-            Format::Gemini => {
-                let usage = &value["usageMetadata"];
-                Some(Billed {
-                    input: usage["promptTokenCount"].as_u64()?,
-                    read: usage["cachedContentTokenCount"].as_u64().unwrap_or(0),
-                })
-            }
-            Format::OpenAiChat => {
-                let usage = &value["usage"];
-                Some(Billed {
-                    input: usage["prompt_tokens"].as_u64()?,
-                    read: usage["prompt_tokens_details"]["cached_tokens"].as_u64()?,
-                })
-            }
-            Format::OpenAiResponses => {
-                [&value, &value["response"]].into_iter().find_map(|holder| {
-                    let usage = &holder["usage"];
-                    Some(Billed {
-                        input: usage["input_tokens"].as_u64()?,
-                        read: usage["input_tokens_details"]["cached_tokens"].as_u64()?,
-                    })
-                })
-            }
-            _ => [&value, &value["message"]].into_iter().find_map(|holder| {
-                let usage = &holder["usage"];
-                let read = usage["cache_read_input_tokens"].as_u64()?;
-                let written = usage["cache_creation_input_tokens"].as_u64().unwrap_or(0);
-                Some(Billed {
-                    input: usage["input_tokens"].as_u64()? + read + written,
-                    read,
-                })
-            }),
-        })
 }

@@ -23,6 +23,7 @@ mod never_worse;
 mod previews;
 mod readings;
 mod real_sessions;
+mod recorded;
 mod report;
 mod retention;
 mod schema;

@@ -12,7 +12,8 @@ use contexture_ir::{ToolDefinition, Transcript};
 use contexture_testdata::Exchange;
 use contexture_tokens::counter_for;
 use contexture_wire::{Format, lift};
-use serde_json::Value;
+
+use crate::recorded::{billed, model_of};
 
 /// Fields of requests that continue or change what the provider has stored.
 const STORED: [&str; 4] = [
@@ -94,7 +95,7 @@ fn what_was_learned_narrows_the_ranges_of_what_comes_next() {
                 high: totals.tokens,
             };
             let inside = (totals.low..=totals.tokens).contains(&billed);
-            let model = format!("{format}/{}", model_of(&exchange));
+            let model = format!("{format}/{}", model_of(&exchange).unwrap());
             if let Some(narrowing) = calibration.narrowing(&model).filter(|_| inside) {
                 let narrowed = narrowing.apply(counted);
                 assert!(counted.low <= narrowed.low && narrowed.high <= counted.high);
@@ -144,16 +145,16 @@ fn every_exception_is_one() {
 fn measure(format: Format, exchange: &Exchange) -> Option<(Totals, u64)> {
     let request = exchange.request.get();
     let comparable = exchange.status == 200 && !STORED.iter().any(|field| request.contains(field));
-    let billed = billed(format, exchange).filter(|_| comparable)?;
+    let billed = billed(format, exchange)
+        .next()
+        .filter(|_| comparable)?
+        .input;
     let transcript = lift(format, request).unwrap().transcript;
     let own = |tool: &ToolDefinition| matches!(tool, ToolDefinition::Provider(_));
     if transcript.tools.iter().any(own) {
         return None;
     }
-    let model = match &transcript.model {
-        Some(model) => model.clone(),
-        None => in_url(exchange)?.to_owned(),
-    };
+    let model = model_of(exchange)?;
     let spec = Catalogue::builtin().resolve(&model).ok()?;
     let target = Target::new(format, model)
         .tools(transcript.tools.clone())
@@ -174,18 +175,6 @@ fn measure(format: Format, exchange: &Exchange) -> Option<(Totals, u64)> {
     Some((compiled.report.totals, billed))
 }
 
-/// Gemini's requests name their model in the address.
-fn in_url(exchange: &Exchange) -> Option<&str> {
-    let rest = exchange.url.split("/models/").nth(1)?;
-    rest.split(':').next()
-}
-
-fn model_of(exchange: &Exchange) -> String {
-    let request: Value = serde_json::from_str(exchange.request.get()).unwrap();
-    let named = request["model"].as_str().or_else(|| in_url(exchange));
-    named.unwrap_or_default().to_owned()
-}
-
 fn instructions(transcript: &Transcript) -> Vec<Contribution> {
     let messages = transcript.instructions.clone();
     if messages.is_empty() {
@@ -193,31 +182,4 @@ fn instructions(transcript: &Transcript) -> Vec<Contribution> {
     }
     let content = Content::Instructions(messages);
     vec![Contribution::new("instructions", Band::System, content)]
-}
-
-/// The input tokens that the answer, or the first event of the stream that tells, reports.
-fn billed(format: Format, exchange: &Exchange) -> Option<u64> {
-    let whole = exchange.response.iter().map(|json| json.get());
-    let events = exchange.stream.iter().flat_map(|stream| stream.lines());
-    let events = events.filter_map(|line| line.strip_prefix("data:"));
-    whole
-        .chain(events)
-        .filter_map(|json| serde_json::from_str(json).ok())
-        .find_map(|value: Value| match format {
-            Format::Gemini => value["usageMetadata"]["promptTokenCount"].as_u64(),
-            Format::OpenAiChat => value["usage"]["prompt_tokens"].as_u64(),
-            Format::OpenAiResponses => [&value, &value["response"]]
-                .into_iter()
-                .find_map(|holder| holder["usage"]["input_tokens"].as_u64()),
-            _ => [&value, &value["message"]]
-                .into_iter()
-                .find_map(|holder| anthropic(&holder["usage"])),
-        })
-}
-
-/// Anthropic counts what it read from and wrote to the cache apart.
-fn anthropic(usage: &Value) -> Option<u64> {
-    let cached = ["cache_read_input_tokens", "cache_creation_input_tokens"];
-    let cached = cached.iter().filter_map(|field| usage[field].as_u64());
-    Some(usage["input_tokens"].as_u64()? + cached.sum::<u64>())
 }
