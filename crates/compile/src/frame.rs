@@ -8,6 +8,7 @@ use contexture_wire::{Envelope, envelope};
 
 use crate::contribution::Band;
 use crate::count::Tokens;
+use crate::digest::digest;
 use crate::memo::Memo;
 use crate::params::overlay;
 use crate::passes::lower::Press;
@@ -55,12 +56,10 @@ impl Frame {
             hasher.update(hash.as_bytes());
             tools += press.tool(tool, hash, memo);
         }
-        let mut bytes = [0; 16];
-        hasher.finalize_xof().fill(&mut bytes);
         Self {
             tools,
             framing: around,
-            tools_hash: ContentHash::from_bytes(bytes),
+            tools_hash: digest(&hasher),
         }
     }
 
@@ -103,9 +102,7 @@ impl Frame {
                 hasher.update(text.as_bytes());
             }
         }
-        let mut bytes = [0; 16];
-        hasher.finalize_xof().fill(&mut bytes);
-        ContentHash::from_bytes(bytes)
+        digest(&hasher)
     }
 }
 
@@ -173,7 +170,5 @@ fn tool_hash(tool: &ToolDefinition) -> ContentHash {
             field(tool.raw.get());
         }
     }
-    let mut bytes = [0; 16];
-    hasher.finalize_xof().fill(&mut bytes);
-    ContentHash::from_bytes(bytes)
+    digest(&hasher)
 }

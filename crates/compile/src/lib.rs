@@ -26,6 +26,7 @@ mod compiler;
 mod contribution;
 mod count;
 mod cut;
+mod digest;
 mod element;
 mod entry;
 mod frame;

@@ -15,6 +15,7 @@ use crate::cache::marks::{MarkReason, Marking};
 use crate::cache::outline::{Outline, OutlineSegment, Part};
 use crate::cache::settings::{scoped, settings, value};
 use crate::count::Tokens;
+use crate::digest::digest;
 use crate::element::{Element, Rope};
 
 /// A provider's JSON request.
@@ -282,9 +283,7 @@ impl Payload {
         for piece in self.pieces() {
             hasher.update(piece.as_bytes());
         }
-        let mut bytes = [0; 16];
-        hasher.finalize_xof().fill(&mut bytes);
-        ContentHash::from_bytes(bytes)
+        digest(&hasher)
     }
 
     /// A hash over the hashes of the pieces: equal for payloads that were compiled equally, and cheap.

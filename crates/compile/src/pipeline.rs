@@ -22,6 +22,7 @@ use crate::clearing::{Clearing, decide};
 use crate::contribution::{Band, Contribution};
 use crate::count::Tokens;
 use crate::cut::Cut;
+use crate::digest::gathered;
 use crate::frame::Frame;
 use crate::front::Front;
 use crate::memo::Memo;
@@ -187,9 +188,8 @@ fn back(call: &Call<'_>, memo: &mut Memo) -> Result<Outcome, Refusal> {
         target: call.target.to_owned(),
         tools: frame.tools_hash,
         system: Frame::system_hash(&placed),
-        anchor: keys_hash(before.iter().map(|piece| piece.key)),
+        anchor: ContentHash::of(&gathered(before.iter().map(|piece| &piece.key))),
     };
-    let sent: Vec<ContentHash> = middle.iter().map(|piece| piece.key).collect();
     let view = Latched {
         kept,
         covers: call.treatment.covers_hash(),
@@ -198,7 +198,9 @@ fn back(call: &Call<'_>, memo: &mut Memo) -> Result<Outcome, Refusal> {
         trim: cut.frontier(&front.history, input),
         trimmed: cut.moved,
     };
-    let (plan, epoch) = input.plan.next(prefix, &sent, view);
+    let (plan, epoch) = input
+        .plan
+        .next(prefix, middle.iter().map(|piece| &piece.key), view);
     let counted = counted(call, &slots, &placed, &middle, memo)?;
     let ledger = Ledger {
         input,
@@ -209,6 +211,7 @@ fn back(call: &Call<'_>, memo: &mut Memo) -> Result<Outcome, Refusal> {
         natural: &natural,
         trimmed: cut.trimmed(history),
         cut: &cut,
+        sent: &middle,
         frame: &frame,
         envelope: &envelope,
         counted,
@@ -425,10 +428,4 @@ fn band_pieces<'a>(
             placed.pieces.iter().map(move |piece| (piece, owner))
         })
         .unzip()
-}
-
-fn keys_hash(keys: impl Iterator<Item = ContentHash>) -> ContentHash {
-    let mut bytes = Vec::new();
-    keys.for_each(|key| bytes.extend_from_slice(key.as_bytes()));
-    ContentHash::of(&bytes)
 }

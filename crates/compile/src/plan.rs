@@ -9,6 +9,7 @@ use contexture_ir::ContentHash;
 use serde::{Deserialize, Serialize};
 
 use crate::cache::marks::Kept;
+use crate::digest::{digest, gathered};
 use crate::hex;
 
 /// The latched decisions. Its JSON is stable; unknown fields are ignored, absent ones are empty.
@@ -162,10 +163,10 @@ pub struct EpochReport {
 
 impl Plan {
     /// The plan after a payload: `sent` are the blocks of its history.
-    pub(crate) fn next(
+    pub(crate) fn next<'h>(
         &self,
         prefix: Prefix,
-        sent: &[ContentHash],
+        sent: impl ExactSizeIterator<Item = &'h ContentHash>,
         view: Latched,
     ) -> (Self, EpochReport) {
         let (earlier, now) = digests(sent, self.sent.map(|sent| sent.blocks));
@@ -224,10 +225,12 @@ pub(crate) struct Latched {
 }
 
 /// The hash over the first `blocks` blocks, if there are so many, and the hash over all but the last.
-fn digests(sent: &[ContentHash], blocks: Option<usize>) -> (Option<ContentHash>, Sent) {
+fn digests<'h>(
+    sent: impl ExactSizeIterator<Item = &'h ContentHash>,
+    blocks: Option<usize>,
+) -> (Option<ContentHash>, Sent) {
     let settled = sent.len().saturating_sub(1);
-    let keys = sent.iter().take(settled);
-    let bytes: Vec<u8> = keys.flat_map(|key| *key.as_bytes()).collect();
+    let bytes = gathered(sent.take(settled));
     let end = blocks.and_then(|blocks| blocks.checked_mul(16));
     let known = end.and_then(|end| Some((bytes.get(..end)?, bytes.get(end..)?)));
     let (known, new) = known.unwrap_or((&[], &bytes));
@@ -242,12 +245,6 @@ fn digests(sent: &[ContentHash], blocks: Option<usize>) -> (Option<ContentHash>,
         hash: digest(&hasher),
     };
     (earlier, now)
-}
-
-fn digest(hasher: &blake3::Hasher) -> ContentHash {
-    let mut bytes = [0; 16];
-    hasher.finalize_xof().fill(&mut bytes);
-    ContentHash::from_bytes(bytes)
 }
 
 /// What the host may want to do before the next call. Data: compile performs nothing.

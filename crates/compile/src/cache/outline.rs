@@ -11,6 +11,7 @@ use contexture_ir::ContentHash;
 use contexture_wire::{Format, Ttl};
 
 use crate::count::Tokens;
+use crate::digest::{digest, gathered};
 
 /// A payload as its provider's cache sees it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -128,13 +129,9 @@ impl Outline {
         let hash = |segment: usize| {
             let end = segment.saturating_add(1).min(self.segments.len());
             let new = self.segments.get(done..end).unwrap_or_default();
-            // Gathered first: many small updates of a hasher cost more than the hashing.
-            let bytes: Vec<u8> = new.iter().flat_map(|one| *one.hash.as_bytes()).collect();
-            hasher.update(&bytes);
+            hasher.update(&gathered(new.iter().map(|one| &one.hash)));
             done = done.max(end);
-            let mut digest = [0; 16];
-            hasher.finalize_xof().fill(&mut digest);
-            ContentHash::from_bytes(digest)
+            digest(&hasher)
         };
         segments.into_iter().map(hash).collect()
     }

@@ -11,6 +11,7 @@ use contexture_wire::{Dialect, Run, lower_run};
 
 use crate::block::{Block, Class, blocks};
 use crate::count::{Framing, Tokens};
+use crate::digest::digest;
 use crate::entry::Entry;
 use crate::memo::{Key, Lowered, Memo};
 use crate::narrowing::Narrowing;
@@ -257,7 +258,5 @@ fn block_hash(entries: &[Entry], wired: &[contexture_wire::Entry<'_>]) -> Conten
             hasher.update(word.as_bytes());
         }
     }
-    let mut bytes = [0; 16];
-    hasher.finalize_xof().fill(&mut bytes);
-    ContentHash::from_bytes(bytes)
+    digest(&hasher)
 }

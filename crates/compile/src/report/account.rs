@@ -101,8 +101,7 @@ pub(crate) fn report(
             .map(|placed| placed.framing)
             .sum::<Tokens>()
         + ledger
-            .cut
-            .pieces(&ledger.front.history)
+            .sent
             .iter()
             .map(|piece| piece.framing)
             .sum::<Tokens>();

@@ -10,6 +10,7 @@ use crate::cut::Cut;
 use crate::frame::Frame;
 use crate::front::Front;
 use crate::history::Kept;
+use crate::passes::lower::Piece;
 use crate::passes::place::{Placed, Slot};
 use crate::plan::Advice;
 use crate::report::document::{OmitReason, Omitted, Rewritten};
@@ -25,6 +26,8 @@ pub(crate) struct Ledger<'a> {
     /// What each contribution would take whole.
     pub(crate) natural: &'a [u64],
     pub(crate) cut: &'a Cut,
+    /// What is sent of the history.
+    pub(crate) sent: &'a [&'a Piece],
     /// The path indexes that the cut left out, ascending.
     pub(crate) trimmed: Vec<usize>,
     pub(crate) frame: &'a Frame,
@@ -136,8 +139,7 @@ impl Ledger<'_> {
             }
         }
         let history = &self.front.history;
-        let pieces = self.cut.pieces(history).into_iter();
-        for piece in pieces.filter(|piece| piece.is_lossy) {
+        for piece in self.sent.iter().filter(|piece| piece.is_lossy) {
             out.extend(piece.lowered.chunk.losses.iter().map(|loss| {
                 let (index, rest) = split(&loss.path);
                 let entry = history.entries.get(piece.entries.start + index);
