@@ -13,7 +13,7 @@ use crate::format::{Format, Kind};
 use crate::lifted::{Lifted, Lowered};
 use crate::loss::{Loss, LossKind};
 use crate::lower::{envelope, lower_run};
-use crate::{anthropic, gemini, items, openai_chat, openai_responses, ui};
+use crate::{anthropic, gemini, items, openai_chat, openai_responses, ui, unfinished};
 
 /// Reads a request body, a response body or a bare array of messages.
 ///
@@ -22,14 +22,18 @@ use crate::{anthropic, gemini, items, openai_chat, openai_responses, ui};
 /// [`WireError::InvalidUi`].
 pub fn lift(format: Format, text: &str) -> Result<Lifted, WireError> {
     check_json(text)?;
-    match format {
+    let mut lifted = match format {
         Format::OpenAiChat => openai_chat::lift(text),
         Format::OpenAiResponses => openai_responses::lift(text),
         Format::Anthropic => anthropic::lift(text),
         Format::Gemini => gemini::lift(text),
         Format::Ui => ui::lift(text),
         Format::Items => items::lift(text),
+    }?;
+    if lifted.kind == Kind::Response {
+        unfinished::settle(format, &mut lifted.transcript);
     }
+    Ok(lifted)
 }
 
 /// Writes a document of the given kind.

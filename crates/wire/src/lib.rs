@@ -6,16 +6,20 @@
 //! another format, whatever it has no word for is listed as a [`Loss`]. Lowering works by [`Run`], so
 //! that compilers can cache what did not change.
 //!
+//! [`Accumulator`] takes an answer's stream event by event and gives the body it would have had unstreamed.
+//!
 //! One folder a format: typed structs for what we write, slices of JSON text for what we read and do
 //! not know. Not here: tokens, budgets, storage, HTTP.
 
 #![cfg_attr(not(test), deny(clippy::disallowed_methods, clippy::disallowed_types))]
 
+mod accumulator;
 mod anthropic;
 mod carry;
 mod chunk;
 mod compaction;
 mod document;
+mod draft;
 mod entry;
 mod error;
 mod format;
@@ -37,10 +41,13 @@ mod pairing;
 mod renames;
 mod repair;
 mod seam;
+mod stream;
 mod system_tag;
 mod ttl;
 pub mod ui;
+mod unfinished;
 
+pub use accumulator::Accumulator;
 pub use chunk::{Chunk, Dialect, Envelope, Facts};
 pub use document::{lift, lower, rebase};
 pub use entry::{Entry, Run, Side, entries, pairs, runs, side};
@@ -60,4 +67,5 @@ pub use repair::{
     RepairedItem, Unanswered, repair,
 };
 pub use seam::join_messages;
+pub use stream::{PieceKind, StreamError, StreamEvent, StreamFailure};
 pub use ttl::Ttl;

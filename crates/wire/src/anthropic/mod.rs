@@ -22,6 +22,7 @@ mod read;
 mod request;
 mod response;
 mod source;
+mod stream;
 mod tools;
 mod words;
 mod write;
@@ -33,6 +34,8 @@ use crate::entry::Run;
 use crate::error::WireError;
 use crate::format::{Format, Kind};
 use crate::{Chunk, Dialect, Envelope, Lifted, Lowered};
+
+pub(crate) use self::stream::Stream;
 
 pub(crate) fn lift(text: &str) -> Result<Lifted, WireError> {
     let text = text.trim();

@@ -58,7 +58,7 @@ pub(super) fn lift(mut fields: Fields<'_>) -> Result<Transcript, Error> {
     Ok(transcript)
 }
 
-fn finish_from(word: &str) -> FinishReason {
+pub(super) fn finish_from(word: &str) -> FinishReason {
     match word {
         "end_turn" | "stop_sequence" => FinishReason::Stop,
         "tool_use" => FinishReason::ToolCalls,
@@ -81,7 +81,7 @@ fn finish_word(finish: &FinishReason) -> Option<&str> {
     }
 }
 
-fn usage(value: &RawValue) -> Result<Usage, Error> {
+pub(super) fn usage(value: &RawValue) -> Result<Usage, Error> {
     let mut fields = Fields::parse(value.get())?;
     let kept = Fields::parse(value.get())?.rest();
     let mut count = |name: &'static str| fields.take_as::<u64>(&[name], "a whole number");

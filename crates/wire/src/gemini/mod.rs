@@ -16,6 +16,7 @@
 //! written, neither on calls nor on responses, so both sides of a pair agree without knowing each
 //! other. Pictures by address whose kind nobody states are said to be JPEG, files `application/octet-stream`.
 
+mod arguments;
 mod config;
 mod group;
 mod ids;
@@ -27,6 +28,7 @@ mod read;
 mod request;
 mod response;
 mod schema;
+mod stream;
 mod tools;
 mod words;
 mod write;
@@ -39,6 +41,8 @@ use crate::entry::Run;
 use crate::error::WireError;
 use crate::format::{Format, Kind};
 use crate::{Chunk, Dialect, Envelope, Lifted, Lowered};
+
+pub(crate) use self::stream::Stream;
 
 pub(crate) fn lift(text: &str) -> Result<Lifted, WireError> {
     let text = text.trim();

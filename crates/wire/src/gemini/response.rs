@@ -97,7 +97,7 @@ fn candidate(
 }
 
 /// The reason in our words; the provider says `STOP` where the model wants functions run.
-fn finish_from(word: &str, calls: bool) -> FinishReason {
+pub(super) fn finish_from(word: &str, calls: bool) -> FinishReason {
     match word {
         "STOP" if calls => FinishReason::ToolCalls,
         "STOP" => FinishReason::Stop,
@@ -125,7 +125,7 @@ fn finish_word(finish: &FinishReason) -> Option<&str> {
     }
 }
 
-fn usage(value: &RawValue) -> Result<Usage, Error> {
+pub(super) fn usage(value: &RawValue) -> Result<Usage, Error> {
     let mut fields = Fields::parse(value.get())?;
     let kept = Fields::parse(value.get())?.rest();
     let mut names = Names::default();

@@ -26,6 +26,7 @@ mod part;
 mod response;
 mod run;
 mod step;
+mod stream;
 mod words;
 
 use contexture_ir::{Error, Fields, Transcript};
@@ -40,6 +41,8 @@ use crate::lifted::{Lifted, Lowered};
 
 const EXPECTED: &str = "a request with `messages`, a response with `choices` (an error body is neither), \
                         or an array of messages";
+
+pub(crate) use self::stream::Stream;
 
 pub(crate) fn lift(text: &str) -> Result<Lifted, WireError> {
     let wrong = || WireError::WrongShape {

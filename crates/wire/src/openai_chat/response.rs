@@ -111,7 +111,7 @@ fn read_choice(
     Ok(finish)
 }
 
-fn finish_reason(word: &str) -> FinishReason {
+pub(super) fn finish_reason(word: &str) -> FinishReason {
     match word {
         "stop" => FinishReason::Stop,
         "tool_calls" | "function_call" => FinishReason::ToolCalls,
@@ -132,7 +132,7 @@ fn finish_word(finish: &FinishReason) -> Option<&'static str> {
 }
 
 /// The figures; the object itself is kept whole.
-fn read_usage(text: &str) -> Result<Usage, Error> {
+pub(super) fn read_usage(text: &str) -> Result<Usage, Error> {
     let fields = Fields::parse(text)?;
     let figures = Figures(&fields);
     let mut usage = Usage {

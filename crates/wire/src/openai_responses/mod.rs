@@ -18,11 +18,13 @@ mod part;
 mod read;
 mod response;
 mod run;
+mod stream;
 mod words;
 mod write;
 
 use contexture_ir::{Error, Fields, Transcript};
 
+pub(crate) use self::stream::Stream;
 use self::words::FORMAT;
 use crate::chunk::{Chunk, Dialect, Envelope};
 use crate::entry::Run;

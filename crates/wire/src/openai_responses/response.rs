@@ -104,7 +104,7 @@ fn finish(wire: &Extra, items: &[Item]) -> Option<FinishReason> {
     })
 }
 
-fn read_usage(text: &str) -> Result<Usage, Error> {
+pub(super) fn read_usage(text: &str) -> Result<Usage, Error> {
     let fields = Fields::parse(text)?;
     let figures = Figures(&fields);
     let mut usage = Usage {

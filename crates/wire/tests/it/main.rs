@@ -22,4 +22,6 @@ mod openai_hostile;
 mod openai_responses;
 mod recorded;
 mod repair;
+mod stream_cases;
+mod streams;
 mod ui;

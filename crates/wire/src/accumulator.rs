@@ -1,0 +1,215 @@
+//! Streams into answers: events in, one by one; deltas out; in the end the body of the answer as if it had
+//! not been streamed. So there is one road from an answer to items, [`crate::lift()`], however it came.
+//!
+//! Not here: cutting bytes into events (a client's work), what each format's events mean
+//! (`<format>/stream.rs`).
+
+use contexture_ir::Fields;
+
+use crate::format::Format;
+use crate::stream::{Heard, StreamError, StreamEvent, StreamFailure};
+use crate::{anthropic, gemini, openai_chat, openai_responses};
+
+/// The default of [`Accumulator::with_limit`].
+const LIMIT: usize = 64 << 20;
+/// How some providers end a stream.
+const DONE: &str = "[DONE]";
+
+/// Puts a streamed answer together.
+///
+/// ```
+/// use contexture_wire::{Accumulator, Format, StreamEvent, lift};
+///
+/// let mut answer = Accumulator::new(Format::OpenAiChat)?;
+/// for data in [
+///     r#"{"id":"1","choices":[{"index":0,"delta":{"role":"assistant","content":"Ba"}}]}"#,
+///     r#"{"id":"1","choices":[{"index":0,"delta":{"content":"mako"},"finish_reason":"stop"}]}"#,
+///     "[DONE]",
+/// ] {
+///     for event in answer.push(data)? {
+///         if let StreamEvent::TextDelta { delta, .. } = event {
+///             print!("{delta}");
+///         }
+///     }
+/// }
+/// let lifted = lift(Format::OpenAiChat, &answer.finish()?)?;
+/// assert_eq!(lifted.transcript.items[0].text(), "Bamako");
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct Accumulator {
+    format: Format,
+    stream: Stream,
+    limit: usize,
+    bytes: usize,
+    events: usize,
+    ignored: usize,
+    failure: Option<StreamFailure>,
+}
+
+#[derive(Clone, Debug)]
+enum Stream {
+    Anthropic(anthropic::Stream),
+    Chat(openai_chat::Stream),
+    Gemini(gemini::Stream),
+    Responses(openai_responses::Stream),
+}
+
+impl Accumulator {
+    /// Nothing yet of an answer in a provider's format; at most 64 MiB of events.
+    ///
+    /// # Errors
+    /// [`StreamError::NoStream`] for a format that is no provider's.
+    pub fn new(format: Format) -> Result<Self, StreamError> {
+        let stream = match format {
+            Format::Anthropic => Stream::Anthropic(Default::default()),
+            Format::OpenAiChat => Stream::Chat(Default::default()),
+            Format::Gemini => Stream::Gemini(Default::default()),
+            Format::OpenAiResponses => Stream::Responses(Default::default()),
+            Format::Ui | Format::Items => return Err(StreamError::NoStream { format }),
+        };
+        Ok(Self {
+            format,
+            stream,
+            limit: LIMIT,
+            bytes: 0,
+            events: 0,
+            ignored: 0,
+            failure: None,
+        })
+    }
+
+    /// Allows this many bytes of events.
+    #[must_use]
+    pub fn with_limit(self, bytes: usize) -> Self {
+        Self {
+            limit: bytes,
+            ..self
+        }
+    }
+
+    /// Takes the data of one event, and gives what it says. An event that is not understood says nothing and
+    /// is counted.
+    ///
+    /// # Errors
+    /// [`StreamError::Malformed`] and [`StreamError::TooLong`]; the event is then left out, and what came
+    /// before stays.
+    pub fn push(&mut self, data: &str) -> Result<Vec<StreamEvent>, StreamError> {
+        self.events += 1;
+        let data = data.trim();
+        if data.is_empty() {
+            return Ok(Vec::new());
+        }
+        self.bytes = self.bytes.saturating_add(data.len());
+        if self.bytes > self.limit {
+            return Err(StreamError::TooLong {
+                format: self.format,
+                limit: self.limit,
+            });
+        }
+        let mut said = Vec::new();
+        let heard = if data == DONE {
+            self.stream.done()
+        } else {
+            self.check(data)?;
+            self.stream.push(data, &mut said)
+        };
+        if heard == Heard::Nothing {
+            self.ignored += 1;
+        }
+        if let Some(StreamEvent::Failed(failure)) = said.last() {
+            self.failure.get_or_insert_with(|| failure.clone());
+        }
+        Ok(said)
+    }
+
+    /// Whether the provider said that the answer is whole.
+    #[must_use]
+    pub fn is_complete(&self) -> bool {
+        self.failure.is_none() && self.stream.ended()
+    }
+
+    /// How many events came.
+    #[must_use]
+    pub const fn events(&self) -> usize {
+        self.events
+    }
+
+    /// How many of them said nothing we know.
+    #[must_use]
+    pub const fn ignored(&self) -> usize {
+        self.ignored
+    }
+
+    /// The body of the whole answer, as if it had not been streamed.
+    ///
+    /// # Errors
+    /// [`StreamError::Failed`] if the provider said so, [`StreamError::Cut`] if the answer did not end; what
+    /// there is of it gives [`Accumulator::finish_incomplete`].
+    pub fn finish(&self) -> Result<String, StreamError> {
+        match &self.failure {
+            Some(failure) => Err(StreamError::Failed(failure.clone())),
+            None if !self.stream.ended() => Err(StreamError::Cut {
+                format: self.format,
+                events: self.events,
+            }),
+            None => Ok(self.stream.body()),
+        }
+    }
+
+    /// The body of what came. If the answer did not end, lifting it gives the finish reason `incomplete`, and
+    /// the items that were not whole have the status `incomplete`; a call's unfinished arguments are the text
+    /// that came.
+    #[must_use]
+    pub fn finish_incomplete(&self) -> String {
+        self.stream.body()
+    }
+
+    fn check(&self, data: &str) -> Result<(), StreamError> {
+        let shape = |source| StreamError::Malformed {
+            format: self.format,
+            number: self.events,
+            expected: "a JSON object",
+            source,
+        };
+        serde_json::from_str::<serde::de::IgnoredAny>(data).map_err(|error| shape(Some(error)))?;
+        Fields::parse(data).map(drop).map_err(|_| shape(None))
+    }
+}
+
+impl Stream {
+    fn push(&mut self, data: &str, said: &mut Vec<StreamEvent>) -> Heard {
+        match self {
+            Self::Anthropic(stream) => stream.push(data, said),
+            Self::Chat(stream) => stream.push(data, said),
+            Self::Gemini(stream) => stream.push(data, said),
+            Self::Responses(stream) => stream.push(data, said),
+        }
+    }
+
+    /// Only Chat's own end is worth anything; others say it in an event.
+    fn done(&mut self) -> Heard {
+        if let Self::Chat(stream) = self {
+            stream.done();
+        }
+        Heard::Something
+    }
+
+    fn ended(&self) -> bool {
+        match self {
+            Self::Anthropic(stream) => stream.ended(),
+            Self::Chat(stream) => stream.ended(),
+            Self::Gemini(stream) => stream.ended(),
+            Self::Responses(stream) => stream.ended(),
+        }
+    }
+
+    fn body(&self) -> String {
+        match self {
+            Self::Anthropic(stream) => stream.body(),
+            Self::Chat(stream) => stream.body(),
+            Self::Gemini(stream) => stream.body(),
+            Self::Responses(stream) => stream.body(),
+        }
+    }
+}

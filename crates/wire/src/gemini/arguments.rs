@@ -1,0 +1,130 @@
+//! A call's arguments that come one by one, each with the JSON path of its place.
+//!
+//! Paths are `$`, `.name`, `['name']` and `[0]`. What cannot be placed makes the arguments as a whole
+//! untellable: nothing is guessed.
+
+use contexture_ir::Fields;
+use serde_json::value::RawValue;
+use serde_json::{Map, Value};
+
+use super::names::peek;
+use crate::json::array;
+use crate::stream::text;
+
+/// How deep a path may go.
+const DEPTH: usize = 64;
+
+/// Arguments as far as they came.
+#[derive(Clone, Debug)]
+pub(super) struct Arguments {
+    value: Value,
+    /// The pieces, verbatim.
+    came: Vec<String>,
+    placed: bool,
+}
+
+enum Step {
+    Key(String),
+    Index(usize),
+}
+
+impl Default for Arguments {
+    fn default() -> Self {
+        Self {
+            value: Value::Object(Map::new()),
+            came: Vec::new(),
+            placed: true,
+        }
+    }
+}
+
+impl Arguments {
+    /// Takes an array of pieces.
+    pub(super) fn take(&mut self, pieces: &RawValue) {
+        let pieces: Vec<&RawValue> = serde_json::from_str(pieces.get()).unwrap_or_default();
+        for piece in pieces {
+            self.came.push(piece.get().to_owned());
+            self.placed &= self.place(piece).is_some();
+        }
+    }
+
+    /// The arguments as one object, if every piece found its place.
+    pub(super) fn json(&self) -> Option<String> {
+        self.placed.then(|| self.value.to_string())
+    }
+
+    /// The pieces so far, as an array.
+    pub(super) fn came(&self) -> String {
+        array(&self.came)
+    }
+
+    fn place(&mut self, piece: &RawValue) -> Option<()> {
+        let fields = Fields::parse(piece.get()).ok()?;
+        let path = path(&peek(&fields, "jsonPath").and_then(text)?)?;
+        let mut at = &mut self.value;
+        for step in path {
+            at = match step {
+                Step::Key(key) => member(at, key)?,
+                Step::Index(index) => element(at, index)?,
+            };
+        }
+        if let Some(more) = peek(&fields, "stringValue").and_then(text) {
+            match at {
+                Value::String(text) => text.push_str(&more),
+                Value::Null => *at = Value::String(more),
+                _ => return None,
+            }
+            return Some(());
+        }
+        let value = peek(&fields, "numberValue").or(peek(&fields, "boolValue"));
+        *at = match value {
+            Some(value) => serde_json::from_str(value.get()).ok()?,
+            None => {
+                fields.iter().find(|(key, _)| key.starts_with("null"))?;
+                Value::Null
+            }
+        };
+        Some(())
+    }
+}
+
+fn member(at: &mut Value, key: String) -> Option<&mut Value> {
+    if at.is_null() {
+        *at = Value::Object(Map::new());
+    }
+    Some(at.as_object_mut()?.entry(key).or_insert(Value::Null))
+}
+
+/// An element that is there, or the next one.
+fn element(at: &mut Value, index: usize) -> Option<&mut Value> {
+    if at.is_null() {
+        *at = Value::Array(Vec::new());
+    }
+    let list = at.as_array_mut()?;
+    if index == list.len() {
+        list.push(Value::Null);
+    }
+    list.get_mut(index)
+}
+
+fn path(text: &str) -> Option<Vec<Step>> {
+    let mut rest = text.strip_prefix('$')?;
+    let mut steps = Vec::new();
+    while !rest.is_empty() && steps.len() < DEPTH {
+        if let Some(name) = rest.strip_prefix('.') {
+            let end = name.find(['.', '[']).unwrap_or(name.len());
+            let (key, more) = name.split_at(end);
+            steps.push(Step::Key(key.to_owned()));
+            rest = more;
+        } else if let Some(name) = rest.strip_prefix("['") {
+            let (key, more) = name.split_once("']")?;
+            steps.push(Step::Key(key.to_owned()));
+            rest = more;
+        } else {
+            let (index, more) = rest.strip_prefix('[')?.split_once(']')?;
+            steps.push(Step::Index(index.parse().ok()?));
+            rest = more;
+        }
+    }
+    rest.is_empty().then_some(steps)
+}

@@ -1,0 +1,234 @@
+//! What a stream of any provider says, piece by piece, in one set of words.
+//!
+//! Pieces are what a provider counts as one: an item, a content block, a call. They are numbered as they
+//! come; the items of the finished answer may join neighbouring ones. Not here: how events are read, which
+//! is each format's own.
+
+use contexture_ir::{Fields, FinishReason, Usage};
+use serde_json::value::RawValue;
+
+use crate::format::Format;
+
+/// One thing a stream said. Values are copies: nothing that was given out changes later.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub enum StreamEvent {
+    /// The answer begins. A second one says that it begins anew: what came before is void.
+    Started {
+        /// The answer's id.
+        id: Option<String>,
+        /// The model that answers.
+        model: Option<String>,
+    },
+    /// A piece begins.
+    ItemAdded {
+        /// The piece's number, from 0.
+        piece: usize,
+        /// What it is.
+        kind: PieceKind,
+    },
+    /// More text of a message.
+    TextDelta {
+        /// The piece.
+        piece: usize,
+        /// What is new.
+        delta: String,
+    },
+    /// More of what the model shows of its thinking.
+    ReasoningDelta {
+        /// The piece.
+        piece: usize,
+        /// What is new.
+        delta: String,
+    },
+    /// More of the summary of its thinking.
+    SummaryDelta {
+        /// The piece.
+        piece: usize,
+        /// What is new.
+        delta: String,
+    },
+    /// More of a refusal.
+    RefusalDelta {
+        /// The piece.
+        piece: usize,
+        /// What is new.
+        delta: String,
+    },
+    /// More of the text of a call's arguments.
+    ArgumentsDelta {
+        /// The piece.
+        piece: usize,
+        /// What is new.
+        delta: String,
+    },
+    /// A piece is whole.
+    ItemDone {
+        /// The piece.
+        piece: usize,
+    },
+    /// What the answer used so far; the last one counts.
+    Usage(
+        /// The figures.
+        Usage,
+    ),
+    /// The provider says why the answer ends. Usage may still come.
+    Finished {
+        /// Why; `None` where the provider does not say.
+        finish: Option<FinishReason>,
+    },
+    /// The provider says that the answer failed.
+    Failed(
+        /// What it says.
+        StreamFailure,
+    ),
+}
+
+impl StreamEvent {
+    /// The name by Open Responses; what has none there begins with `contexture:`.
+    #[must_use]
+    pub const fn name(&self) -> &'static str {
+        match self {
+            Self::Started { .. } => "response.created",
+            Self::ItemAdded { .. } => "response.output_item.added",
+            Self::TextDelta { .. } => "response.output_text.delta",
+            Self::ReasoningDelta { .. } => "response.reasoning.delta",
+            Self::SummaryDelta { .. } => "response.reasoning_summary_text.delta",
+            Self::RefusalDelta { .. } => "response.refusal.delta",
+            Self::ArgumentsDelta { .. } => "response.function_call_arguments.delta",
+            Self::ItemDone { .. } => "response.output_item.done",
+            Self::Usage(_) => "contexture:response.usage",
+            Self::Finished { finish } => match finish {
+                Some(FinishReason::Length | FinishReason::ContentFilter) => "response.incomplete",
+                _ => "response.completed",
+            },
+            Self::Failed(_) => "response.failed",
+        }
+    }
+}
+
+/// What a piece of an answer is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum PieceKind {
+    /// Something said.
+    Message,
+    /// Thoughts.
+    Reasoning,
+    /// A call of a function, or of another tool that the host runs.
+    Call {
+        /// The call's id, where the provider gives one.
+        id: Option<String>,
+        /// The tool's name.
+        name: Option<String>,
+    },
+    /// Anything else, by the provider's word.
+    Other(String),
+}
+
+/// What a provider says about an answer that failed while it was streamed.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct StreamFailure {
+    /// The provider's word for the kind of failure: its `type`, else its `status`, else empty.
+    pub kind: String,
+    /// The provider's code, a word or a number as text.
+    pub code: Option<String>,
+    /// What it says.
+    pub message: String,
+}
+
+/// Why a stream did not become an answer.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum StreamError {
+    /// The format has no streams.
+    #[error(
+        "{format} is no provider's format and has no streams: expected {}",
+        names()
+    )]
+    NoStream {
+        /// The format.
+        format: Format,
+    },
+    /// An event is not what the format's events are. What came before it stays.
+    #[error("event {number} of the {format} stream is not {expected}")]
+    Malformed {
+        /// The stream's format.
+        format: Format,
+        /// Which event, from 1.
+        number: usize,
+        /// What was expected.
+        expected: &'static str,
+        /// The parser's own account.
+        #[source]
+        source: Option<serde_json::Error>,
+    },
+    /// The stream is longer than an answer may be. What came before stays.
+    #[error("the {format} stream is longer than {limit} bytes")]
+    TooLong {
+        /// The stream's format.
+        format: Format,
+        /// The limit in bytes.
+        limit: usize,
+    },
+    /// The provider says that the answer failed.
+    #[error("the answer failed: {}", .0.message)]
+    Failed(
+        /// What it says.
+        StreamFailure,
+    ),
+    /// The stream ended before the answer did.
+    #[error("the {format} stream was cut off after {events} events")]
+    Cut {
+        /// The stream's format.
+        format: Format,
+        /// How many events came.
+        events: usize,
+    },
+}
+
+fn names() -> String {
+    Format::PROVIDERS.map(Format::as_str).join(", ")
+}
+
+/// Whether an event meant anything to its reader.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Heard {
+    Something,
+    Nothing,
+}
+
+/// An error object of any provider: `{type, status, code, message}`.
+pub(crate) fn failure(error: &RawValue) -> StreamFailure {
+    let Ok(fields) = Fields::parse(error.get()) else {
+        let message: Option<String> = serde_json::from_str(error.get()).ok();
+        return StreamFailure {
+            message: message.unwrap_or_else(|| error.get().to_owned()),
+            ..StreamFailure::default()
+        };
+    };
+    let word = |name: &str| -> Option<String> {
+        let value = fields.get(&[name]).filter(|value| value.get() != "null")?;
+        Some(serde_json::from_str(value.get()).unwrap_or_else(|_| value.get().to_owned()))
+    };
+    StreamFailure {
+        kind: word("type").or_else(|| word("status")).unwrap_or_default(),
+        code: word("code"),
+        message: word("message").unwrap_or_default(),
+    }
+}
+
+/// A string value.
+pub(crate) fn text(value: &RawValue) -> Option<String> {
+    serde_json::from_str(value.get()).ok()
+}
+
+/// A string member.
+pub(crate) fn string(fields: &Fields<'_>, name: &str) -> Option<String> {
+    fields.get(&[name]).and_then(text)
+}
+
+/// A member that is a place in a list.
+pub(crate) fn place(fields: &Fields<'_>, name: &str) -> Option<u64> {
+    fields.get(&[name])?.get().parse().ok()
+}
