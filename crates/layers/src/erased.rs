@@ -13,6 +13,7 @@ use crate::error::LayerError;
 use crate::function::{FunctionError, FunctionSpec};
 use crate::history::Projection;
 use crate::layer::{Layer, Observed};
+use crate::panics::caught;
 use crate::recall::Recall;
 use crate::spec::LayerSpec;
 
@@ -29,6 +30,7 @@ pub(crate) trait Erased: Send + Sync {
     fn write(&self, state: &AnyState) -> Result<Arc<[u8]>, LayerError>;
     fn copy(&self, state: &AnyState) -> Result<AnyState, LayerError>;
     fn same(&self, one: &AnyState, other: &AnyState) -> bool;
+    fn check(&self, state: &AnyState) -> Result<(), LayerError>;
     fn data(&self, state: &AnyState) -> Result<Raw, LayerError>;
 
     async fn init(&self, context: &HookContext) -> Result<AnyState, LayerError>;
@@ -146,31 +148,46 @@ impl<L: Layer> Erased for Held<L> {
             current: self.spec.version,
             why,
         };
-        let state: L::State = if version == self.spec.version {
-            serde_json::from_slice(bytes).map_err(|error| unreadable(error.to_string()))?
-        } else {
-            let text = std::str::from_utf8(bytes).map_err(|error| unreadable(error.to_string()))?;
-            let raw = Raw::parse(text).map_err(|error| unreadable(error.to_string()))?;
-            self.layer.migrate(version, &raw)?
-        };
-        Ok(Box::new(state))
+        caught(|| {
+            let state: L::State = if version == self.spec.version {
+                serde_json::from_slice(bytes).map_err(|error| unreadable(error.to_string()))?
+            } else {
+                let text =
+                    std::str::from_utf8(bytes).map_err(|error| unreadable(error.to_string()))?;
+                let raw = Raw::parse(text).map_err(|error| unreadable(error.to_string()))?;
+                self.layer.migrate(version, &raw)?
+            };
+            Ok(Box::new(state) as AnyState)
+        })
     }
 
     fn write(&self, state: &AnyState) -> Result<Arc<[u8]>, LayerError> {
-        let bytes = serde_json::to_vec(typed::<L>(state)?).map_err(LayerError::failed)?;
+        let state = typed::<L>(state)?;
+        let bytes = caught(|| serde_json::to_vec(state).map_err(LayerError::failed))?;
         Ok(bytes.into())
     }
 
     fn copy(&self, state: &AnyState) -> Result<AnyState, LayerError> {
-        Ok(Box::new(typed::<L>(state)?.clone()))
+        let state = typed::<L>(state)?;
+        caught(|| Ok(Box::new(state.clone()) as AnyState))
     }
 
     fn same(&self, one: &AnyState, other: &AnyState) -> bool {
-        matches!((typed::<L>(one), typed::<L>(other)), (Ok(one), Ok(other)) if one == other)
+        let (Ok(one), Ok(other)) = (typed::<L>(one), typed::<L>(other)) else {
+            return false;
+        };
+        // One that cannot tell is stored once too often.
+        caught(|| Ok(one == other)).unwrap_or(false)
+    }
+
+    fn check(&self, state: &AnyState) -> Result<(), LayerError> {
+        let state = typed::<L>(state)?;
+        caught(|| self.layer.check(state))
     }
 
     fn data(&self, state: &AnyState) -> Result<Raw, LayerError> {
-        self.layer.data(typed::<L>(state)?)
+        let state = typed::<L>(state)?;
+        caught(|| self.layer.data(state))
     }
 
     async fn init(&self, context: &HookContext) -> Result<AnyState, LayerError> {
@@ -186,8 +203,11 @@ impl<L: Layer> Erased for Held<L> {
     }
 
     fn project_history(&self, state: &AnyState, to: &mut Projection) -> Result<(), LayerError> {
-        self.layer.project_history(typed::<L>(state)?, to);
-        Ok(())
+        let state = typed::<L>(state)?;
+        caught(|| {
+            self.layer.project_history(state, to);
+            Ok(())
+        })
     }
 
     async fn on_append(

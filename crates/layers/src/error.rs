@@ -74,6 +74,14 @@ pub enum LayersError {
         /// Its maximum.
         max: u64,
     },
+    /// A share that is none.
+    #[error("the budget of the layer {id} has a share of {share} per cent: 100 is all there is")]
+    BadShare {
+        /// The layer.
+        id: LayerId,
+        /// Its share.
+        share: u8,
+    },
     /// Two functions that the model would see under one name.
     #[error("the layers {first} and {second} both offer a tool named {name}: rename one")]
     DuplicateTool {

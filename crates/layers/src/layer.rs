@@ -67,6 +67,15 @@ pub trait Layer: Send + Sync + 'static {
         })
     }
 
+    /// Whether a state may be kept, whoever made it: a hook, a function, a program. Default: every one may.
+    ///
+    /// # Errors
+    /// What is wrong with it, and what to do. What made it fails with that, and the state stays as it was.
+    fn check(&self, state: &Self::State) -> Result<(), LayerError> {
+        let _ = state;
+        Ok(())
+    }
+
     /// The first state, where there is none. Default: [`Default`].
     async fn init(&self, context: &HookContext) -> Result<Self::State, LayerError> {
         let _ = context;

@@ -52,6 +52,12 @@ impl Layers {
                 max,
             });
         }
+        if budget.share > 100 {
+            return Err(LayersError::BadShare {
+                id: id.clone(),
+                share: budget.share,
+            });
+        }
         for (index, function) in new.functions().iter().enumerate() {
             if let Some(why) = function.flaw() {
                 return Err(LayersError::BadFunction {

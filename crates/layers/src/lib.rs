@@ -20,6 +20,7 @@ mod id;
 mod layer;
 mod layers;
 mod outcome;
+mod panics;
 mod recall;
 mod running;
 mod spec;

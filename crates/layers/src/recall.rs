@@ -58,8 +58,12 @@ pub struct Recalled {
 
 impl Recalled {
     pub(crate) fn put(&mut self, layer: &str, head: Option<NodeId>, said: Vec<Contribution>) {
-        self.said.retain(|(of, _, _)| of != layer);
+        self.forget(layer);
         self.said.push((layer.to_owned(), head, said));
+    }
+
+    pub(crate) fn forget(&mut self, layer: &str) {
+        self.said.retain(|(of, _, _)| of != layer);
     }
 
     /// What the layer said at a head of this path.

@@ -1,6 +1,5 @@
 //! Running hooks: each in its own time, on a copy of its state, unable to harm another.
 
-use std::any::Any;
 use std::panic::AssertUnwindSafe;
 use std::time::Duration;
 
@@ -17,6 +16,7 @@ use crate::function::FunctionError;
 use crate::layer::Observed;
 use crate::layers::Layers;
 use crate::outcome::{Hook, Outcome, Status};
+use crate::panics::panicked;
 use crate::spec::OnError;
 use crate::states::{LayerStates, Now, Slot};
 
@@ -36,13 +36,7 @@ pub(crate) async fn guarded<T, E: From<LayerError>>(
             }
         },
     };
-    ended.unwrap_or_else(|panic| Err(LayerError::failed(said_in(&panic)).into()))
-}
-
-fn said_in(panic: &Box<dyn Any + Send>) -> String {
-    let text = panic.downcast_ref::<&str>().copied();
-    let text = text.or_else(|| panic.downcast_ref::<String>().map(String::as_str));
-    format!("it panicked: {}", text.unwrap_or("without a word"))
+    ended.unwrap_or_else(|panic| Err(panicked(&panic).into()))
 }
 
 /// A copy of a layer's state for one hook, and what the hook tells.
@@ -53,11 +47,16 @@ struct Attempt {
 
 impl Attempt {
     /// `None` where the layer has no state.
-    fn new(layer: &dyn Erased, slot: &Slot, context: &HookContext) -> Option<Self> {
-        Some(Self {
-            state: layer.copy(slot.ready()?).ok()?,
+    fn new(
+        layer: &dyn Erased,
+        slot: &Slot,
+        context: &HookContext,
+    ) -> Option<Result<Self, LayerError>> {
+        let copy = layer.copy(slot.ready()?);
+        Some(copy.map(|state| Self {
+            state,
             context: context.apart(),
-        })
+        }))
     }
 
     /// If all went well the copy becomes the state, and what was told counts.
@@ -80,7 +79,8 @@ macro_rules! attempt {
     ($layer:ident, $slot:ident, $context:expr, $limit:ident, |$state:ident, $apart:ident| $hook:expr) => {
         match Attempt::new($layer, $slot, $context) {
             None => None,
-            Some(mut attempt) => {
+            Some(Err(error)) => Some(Err(error.into())),
+            Some(Ok(mut attempt)) => {
                 let ($state, $apart) = (&mut attempt.state, &attempt.context);
                 let ended = guarded($layer.spec().timeouts.$limit, $hook).await;
                 Some(attempt.end($layer, $slot, $context, ended))
@@ -89,8 +89,9 @@ macro_rules! attempt {
     };
 }
 
-/// The outcome of a hook, and its value if it has one.
-fn judged<T>(
+/// The outcome of a hook, and its value if it has one. `None` is a layer without a state: one that must not fail fails
+/// by that, unless it is left out on purpose.
+pub(crate) fn judged<T>(
     layer: &dyn Erased,
     slot: &Slot,
     hook: Hook,
@@ -98,10 +99,20 @@ fn judged<T>(
     outcomes: &mut Vec<Outcome>,
 ) -> Result<Option<T>, LayersError> {
     let spec = layer.spec();
+    let must = spec.on_error == OnError::Fail;
+    let run = match run {
+        None if must && !matches!(slot.now, Now::LeftOut) => {
+            Some(Err(LayerError::failed(slot.why_not())))
+        }
+        run => run,
+    };
     let (status, value) = match run {
-        None => (skipped(slot), None),
+        None => {
+            let why = slot.why_not().to_owned();
+            (Status::Skipped { why }, None)
+        }
         Some(Ok(value)) => (Status::Ok, Some(value)),
-        Some(Err(source)) if spec.on_error == OnError::Fail => {
+        Some(Err(source)) if must => {
             return Err(LayersError::Layer {
                 id: spec.id.clone(),
                 hook,
@@ -134,15 +145,16 @@ impl Layers {
     ) -> Result<Vec<Outcome>, LayersError> {
         let mut outcomes = Vec::new();
         for (layer, slot) in self.iter().zip(&mut states.slots) {
-            if !matches!(slot.now, Now::Absent) {
-                continue;
-            }
-            let run = guarded(layer.spec().timeouts.init, layer.init(context)).await;
-            let run = run.and_then(|state| slot.set(layer, state));
-            if let Err(error) = &run {
-                slot.now = Now::Broken(error.to_string());
-            }
-            judged(layer, slot, Hook::Init, Some(run), &mut outcomes)?;
+            let run = match slot.now {
+                Now::Ready(..) | Now::LeftOut => continue,
+                Now::Broken(_) => None,
+                Now::Absent => {
+                    let apart = context.apart();
+                    let run = guarded(layer.spec().timeouts.init, layer.init(&apart)).await;
+                    Some(begun(layer, slot, run.map(Some), context, &apart))
+                }
+            };
+            judged(layer, slot, Hook::Init, run, &mut outcomes)?;
         }
         Ok(outcomes)
     }
@@ -241,15 +253,24 @@ impl Layers {
         seen: Observed<'_>,
         context: &HookContext,
     ) -> Result<Vec<Outcome>, LayersError> {
-        let each = self.iter().zip(&mut states.slots);
+        let each = self.iter().zip(&states.slots);
         let runs = join_all(each.map(async |(layer, slot)| {
-            let seen = &seen;
-            attempt!(layer, slot, context, observe, |state, apart| layer
-                .observe(state, seen, apart))
+            let mut attempt = match Attempt::new(layer, slot, context)? {
+                Ok(attempt) => attempt,
+                Err(error) => return Some(Err(error)),
+            };
+            let hook = layer.observe(&mut attempt.state, &seen, &attempt.context);
+            let ended = guarded(layer.spec().timeouts.observe, hook).await;
+            Some(Ok((attempt, ended)))
         }))
         .await;
         let mut outcomes = Vec::new();
-        for ((layer, slot), run) in self.iter().zip(&states.slots).zip(runs) {
+        // Whoever was done first, what they tell is told in their order.
+        for ((layer, slot), run) in self.iter().zip(&mut states.slots).zip(runs) {
+            let run = run.map(|run| {
+                let (attempt, ended) = run?;
+                attempt.end(layer, slot, context, ended)
+            });
             judged(layer, slot, Hook::Observe, run, &mut outcomes)?;
         }
         Ok(outcomes)
@@ -267,15 +288,12 @@ impl Layers {
     ) -> Result<Vec<Outcome>, LayersError> {
         let mut outcomes = Vec::new();
         for ((layer, slot), from) in self.iter().zip(&mut child.slots).zip(&parent.slots) {
-            let Some(from) = from.ready() else { continue };
-            let run = guarded(layer.spec().timeouts.child, layer.on_spawn(from, context)).await;
-            let run = run.and_then(|state| match state {
-                Some(state) => slot.set(layer, state),
-                None => {
-                    slot.now = Now::Broken("its parent's layer leaves it out".to_owned());
-                    Ok(())
-                }
-            });
+            let (Now::Absent, Some(from)) = (&slot.now, from.ready()) else {
+                continue;
+            };
+            let apart = context.apart();
+            let run = guarded(layer.spec().timeouts.child, layer.on_spawn(from, &apart)).await;
+            let run = begun(layer, slot, run, context, &apart);
             judged(layer, slot, Hook::OnSpawn, Some(run), &mut outcomes)?;
         }
         Ok(outcomes)
@@ -383,15 +401,30 @@ impl Layers {
             }
             Ok(result)
         });
-        run.unwrap_or_else(|| {
-            let status = skipped(slot);
-            let why = match status {
-                Status::Skipped { why } => why,
-                _ => String::new(),
-            };
-            Err(LayerError::Failed(why).into())
-        })
+        run.unwrap_or_else(|| Err(LayerError::failed(slot.why_not()).into()))
     }
+}
+
+/// Takes a layer's first state; `None` leaves it out. One that fails is skipped until the states are read again.
+fn begun(
+    layer: &dyn Erased,
+    slot: &mut Slot,
+    run: Result<Option<AnyState>, LayerError>,
+    context: &HookContext,
+    apart: &HookContext,
+) -> Result<(), LayerError> {
+    let begun = run.and_then(|state| match state {
+        Some(state) => slot.set(layer, state),
+        None => {
+            slot.now = Now::LeftOut;
+            Ok(())
+        }
+    });
+    match &begun {
+        Ok(()) => context.take_over(apart),
+        Err(error) => slot.now = Now::Broken(error.to_string()),
+    }
+    begun
 }
 
 /// What is wrong with a value by its schema.
@@ -425,13 +458,4 @@ fn told(
             },
         });
     }
-}
-
-/// Why a layer was not asked.
-pub(crate) fn skipped(slot: &Slot) -> Status {
-    let why = match &slot.now {
-        Now::Broken(why) => why.clone(),
-        Now::Absent | Now::Ready(..) => "it has no state here".to_owned(),
-    };
-    Status::Skipped { why }
 }

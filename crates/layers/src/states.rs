@@ -51,8 +51,10 @@ pub(crate) enum Now {
     Absent,
     /// This one, and what it is as bytes.
     Ready(AnyState, Stored),
-    /// It cannot be had; the layer is left out.
+    /// It cannot be had, for this reason: the layer is skipped, and what is stored stays as it is.
     Broken(String),
+    /// The parent's layer leaves it out of this run.
+    LeftOut,
 }
 
 impl Slot {
@@ -70,7 +72,16 @@ impl Slot {
     pub(crate) const fn ready(&self) -> Option<&AnyState> {
         match &self.now {
             Now::Ready(state, _) => Some(state),
-            Now::Absent | Now::Broken(_) => None,
+            Now::Absent | Now::Broken(_) | Now::LeftOut => None,
+        }
+    }
+
+    /// Why there is no state.
+    pub(crate) fn why_not(&self) -> &str {
+        match &self.now {
+            Now::Broken(why) => why,
+            Now::LeftOut => "its parent's layer leaves it out",
+            Now::Absent | Now::Ready(..) => "it has no state here",
         }
     }
 
@@ -81,6 +92,7 @@ impl Slot {
         {
             return Ok(());
         }
+        layer.check(&state)?;
         let bytes = layer.write(&state)?;
         if bytes.len() > STATE_BYTES {
             return Err(LayerError::StateTooLarge {
@@ -129,6 +141,7 @@ impl fmt::Debug for LayerStates {
             Now::Absent => "absent".to_owned(),
             Now::Ready(_, stored) => String::from_utf8_lossy(&stored.bytes).into_owned(),
             Now::Broken(why) => format!("broken: {why}"),
+            Now::LeftOut => "left out".to_owned(),
         });
         f.debug_list().entries(slots).finish()
     }

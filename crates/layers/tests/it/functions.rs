@@ -1,0 +1,65 @@
+//! Functions of layers: what goes in and what comes out is held against its schema.
+
+use contexture_ir::Raw;
+use contexture_layers::{Hook, OnError};
+
+use crate::probe::{Act, Log, Probe, begun, context, id, list, stored, taken, written};
+
+#[tokio::test]
+async fn arguments_and_results_must_fit() {
+    let cases = [
+        ("a_set", "5", Ok("5")),
+        ("a_set", "\"5\"", Err("the arguments do not fit: ")),
+        ("a_set", "7", Err("the result does not fit its schema: ")),
+        ("b_set", "5", Err("no layer has a function \"b_set\"")),
+        ("set", "5", Err("no layer has a function \"set\"")),
+    ];
+    for (tool, arguments, expected) in cases {
+        let log = Log::default();
+        let layers = list([Probe::new("a", &log)]);
+        let mut states = begun(&layers).await;
+        taken(&log);
+        let context = context();
+        let arguments = Raw::parse(arguments).unwrap();
+        let result = layers.call(&mut states, tool, &arguments, &context).await;
+        match (expected, result) {
+            (Ok(expected), Ok(result)) => assert_eq!(result.get(), expected),
+            (Err(why), Err(error)) => {
+                assert!(error.to_string().starts_with(why), "{error}");
+                assert!(written(&layers, &states).is_empty(), "{why}");
+                assert!(context.take_told().is_empty(), "{why}");
+            }
+            (expected, result) => panic!("{tool}: {expected:?}, {result:?}"),
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_function_that_fails_changes_nothing() {
+    let cases = [
+        (Act::Fail, "as told"),
+        (Act::Panic, "it panicked: as told"),
+        (Act::Hang, "no result within 30000 ms"),
+    ];
+    for (act, why) in cases {
+        let log = Log::default();
+        let layers = list([Probe::new("a", &log).on(Hook::Function, act)]);
+        let mut states = begun(&layers).await;
+        let five = Raw::parse("5").unwrap();
+        let result = layers.call(&mut states, "a_set", &five, &context()).await;
+        assert_eq!(result.unwrap_err().to_string(), why);
+        assert!(written(&layers, &states).is_empty());
+    }
+}
+
+#[tokio::test]
+async fn a_layer_without_a_state_cannot_be_called() {
+    let log = Log::default();
+    let layers = list([Probe::new("a", &log).with(|spec| spec.on_error = OnError::Skip)]);
+    let mut states = layers.states([(id("a"), stored(1, "{"))]);
+    let five = Raw::parse("5").unwrap();
+    let result = layers.call(&mut states, "a_set", &five, &context()).await;
+    let why = result.unwrap_err().to_string();
+    assert!(why.contains("cannot be read"), "{why}");
+    assert_eq!(taken(&log), [""; 0]);
+}

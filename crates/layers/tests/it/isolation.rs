@@ -1,0 +1,125 @@
+//! A layer that fails, panics or is late changes nothing but its own words and its own state.
+
+use contexture_layers::{Hook, Layers, Observed, Outcome, Projection};
+use proptest::prelude::*;
+
+use crate::probe::{Act, Log, Probe, context, list, recall, said, texts, written};
+
+const HOOKS: [Hook; 7] = [
+    Hook::Init,
+    Hook::OnAppend,
+    Hook::Recall,
+    Hook::ProjectHistory,
+    Hook::AfterModel,
+    Hook::BeforeTool,
+    Hook::Observe,
+];
+
+fn acts() -> impl Strategy<Value = Act> {
+    prop_oneof![
+        Just(Act::Fail),
+        Just(Act::Panic),
+        Just(Act::Hang),
+        Just(Act::After(50_000)),
+    ]
+}
+
+/// All that can be seen of a run from outside, by layer.
+#[derive(Debug, PartialEq)]
+struct Seen {
+    words: Vec<String>,
+    outcomes: Vec<Outcome>,
+    states: Vec<(String, String)>,
+    told: Vec<(String, String)>,
+    appended: Vec<contexture_ir::Item>,
+}
+
+impl Seen {
+    /// Without what is one layer's own.
+    fn without(mut self, id: &str) -> Self {
+        let own = format!("{id}:");
+        self.words.retain(|line| !line.starts_with(&own));
+        self.outcomes.retain(|one| one.layer.as_str() != id);
+        self.states.retain(|(layer, _)| layer != id);
+        self.told.retain(|(layer, _)| layer != id);
+        self.appended.retain(|item| *item != said(id));
+        self
+    }
+}
+
+async fn run(layers: &Layers) -> Seen {
+    let context = context();
+    let mut states = layers.states([]);
+    layers.init(&mut states, &context).await.unwrap();
+    let (appended, _) = layers
+        .on_append(&mut states, vec![said("hello")], &context)
+        .await
+        .unwrap();
+    let spec = layers.specs().next().unwrap().clone();
+    let call = recall(&context, &[], &spec);
+    let last = &mut <_>::default();
+    let gathered = layers
+        .gather(&states, call, Projection::default(), last)
+        .await
+        .unwrap();
+    layers
+        .after_model(&mut states, &[said("answer")], &context)
+        .await
+        .unwrap();
+    let request = contexture_layers::ToolRequest {
+        tool: "t".to_owned(),
+        called: "t".to_owned(),
+        call_id: "1".to_owned(),
+        arguments: contexture_ir::Raw::null(),
+    };
+    layers.before_tool(&mut states, &request, &context).await;
+    let seen = Observed {
+        items: &[],
+        nodes: &[],
+        response: None,
+        usage: None,
+    };
+    layers.observe(&mut states, seen, &context).await.unwrap();
+    let told = context.take_told().into_iter();
+    Seen {
+        words: texts(&gathered.contributions),
+        outcomes: gathered.outcomes,
+        states: written(layers, &states),
+        told: told
+            .map(|event| (event.layer.to_string(), event.name))
+            .collect(),
+        appended,
+    }
+}
+
+fn four(bad: &Probe) -> Layers {
+    let log = Log::default();
+    list(["a", "b", "c", "d"].map(|id| {
+        if id == bad.spec.id.as_str() {
+            bad.clone()
+        } else {
+            Probe::new(id, &log)
+        }
+    }))
+}
+
+proptest! {
+    #[test]
+    fn a_bad_layer_harms_only_itself(
+        who in prop::sample::select(vec!["a", "b", "c", "d"]),
+        bad in prop::collection::btree_map(prop::sample::select(&HOOKS[..]), acts(), 1..4),
+    ) {
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_time()
+            .start_paused(true)
+            .build()
+            .unwrap();
+        runtime.block_on(async {
+            let well = Probe::new(who, &Log::default());
+            let ill = Probe { acts: bad.clone(), ..well.clone() };
+            let (good, ill) = (run(&four(&well)).await, run(&four(&ill)).await);
+            assert_ne!(good, ill, "the failure is seen, in what is its own");
+            assert_eq!(good.without(who), ill.without(who));
+        });
+    }
+}

@@ -1,0 +1,16 @@
+//! Layers: the running of their hooks, and those that are built in.
+
+#![expect(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "a failed unwrap is the failed test, and layers that panic are what is tested"
+)]
+
+mod eventual;
+mod failures;
+mod functions;
+mod isolation;
+mod lists;
+mod order;
+mod probe;
+mod states;
