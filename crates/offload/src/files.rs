@@ -62,17 +62,8 @@ impl Files {
             Err(error) => return Err(error),
         };
         let mut put = Put::New;
-        let mut entry = Entry {
-            key: *key,
-            bytes: text.len() as u64,
-            holding,
-            created_ms: at_ms,
-            used_ms: at_ms,
-        };
+        let entry = Entry::put(*key, text.len() as u64, holding, at_ms, found.as_ref());
         if let Some(old) = found {
-            entry.created_ms = old.created_ms;
-            entry.used_ms = at_ms.max(old.used_ms);
-            entry.holding = old.holding.max(holding);
             let path = self.path(key, Kind::Held(old.holding));
             let same = old.bytes == entry.bytes
                 && fs::read(&path).is_ok_and(|bytes| bytes == text.as_ref());

@@ -58,26 +58,12 @@ impl OffloadStore for MemoryOffloadStore {
         at_ms: i64,
     ) -> Result<Put, OffloadError> {
         let mut texts = self.texts();
-        let mut entry = Entry {
-            key: *key,
-            bytes: text.len() as u64,
-            holding,
-            created_ms: at_ms,
-            used_ms: at_ms,
+        let (put, before) = match texts.get(key) {
+            Some(Held::Text(old, before)) if *old == text => (Put::Known, Some(before)),
+            Some(Held::Text(_, before)) => (Put::Repaired, Some(before)),
+            Some(Held::Gone) | None => (Put::New, None),
         };
-        let put = match texts.get(key) {
-            Some(Held::Text(old, before)) => {
-                entry.created_ms = before.created_ms;
-                entry.used_ms = before.used_ms.max(at_ms);
-                entry.holding = before.holding.max(holding);
-                if *old == text {
-                    Put::Known
-                } else {
-                    Put::Repaired
-                }
-            }
-            Some(Held::Gone) | None => Put::New,
-        };
+        let entry = Entry::put(*key, text.len() as u64, holding, at_ms, before);
         texts.insert(*key, Held::Text(text, entry));
         Ok(put)
     }

@@ -98,6 +98,25 @@ pub struct Entry {
     pub used_ms: i64,
 }
 
+impl Entry {
+    /// A text put at a time, over what was there by its name.
+    pub(crate) fn put(
+        key: Key,
+        bytes: u64,
+        holding: Holding,
+        at_ms: i64,
+        old: Option<&Self>,
+    ) -> Self {
+        Self {
+            key,
+            bytes,
+            holding: old.map_or(holding, |old| old.holding.max(holding)),
+            created_ms: old.map_or(at_ms, |old| old.created_ms),
+            used_ms: old.map_or(at_ms, |old| old.used_ms.max(at_ms)),
+        }
+    }
+}
+
 /// What a store found of itself.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Reconciled {
