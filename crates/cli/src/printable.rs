@@ -2,6 +2,8 @@
 
 use std::borrow::Cow;
 
+use contexture::compile::figures::is_unsafe;
+pub(crate) use contexture::compile::figures::{counted, grouped};
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
 /// The text on one line: control characters and runs of white space become one space, so that nothing in a
@@ -69,30 +71,6 @@ pub(crate) fn width(text: &str) -> usize {
     text.width()
 }
 
-/// Thousands apart: `13,986`.
-pub(crate) fn grouped(number: u64) -> String {
-    let digits = number.to_string();
-    let mut out = String::with_capacity(digits.len() + digits.len() / 3);
-    for (at, digit) in digits.chars().enumerate() {
-        if at > 0 && (digits.len() - at).is_multiple_of(3) {
-            out.push(',');
-        }
-        out.push(digit);
-    }
-    out
-}
-
-/// `1 message`, `2 messages`.
-pub(crate) fn counted(number: u64, one: &str) -> String {
-    let s = if number == 1 { "" } else { "s" };
-    format!("{} {one}{s}", grouped(number))
-}
-
-/// Control characters, and the marks that turn the direction of what follows.
-fn is_unsafe(c: char) -> bool {
-    c.is_control() || matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -122,13 +100,5 @@ mod tests {
         }
         assert_eq!(pad("漢", 4), "漢  ");
         assert_eq!(pad_left("7", 3), "  7");
-    }
-
-    #[test]
-    fn figures() {
-        assert_eq!(grouped(0), "0");
-        assert_eq!(grouped(1_234_567), "1,234,567");
-        assert_eq!(counted(1, "call"), "1 call");
-        assert_eq!(counted(1_000, "call"), "1,000 calls");
     }
 }

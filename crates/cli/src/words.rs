@@ -1,9 +1,10 @@
-//! Words of the command line that stand for values: formats, sizes.
+//! Words of the command line that stand for values: formats, sizes, kinds of items.
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use contexture::Format;
 use contexture::render;
 use contexture::sessions::SessionFormat;
+use contexture::store::NodeKind;
 
 /// The formats of conversations, as an argument.
 pub(crate) fn wire_format() -> impl TypedValueParser<Value = Format> {
@@ -61,6 +62,20 @@ pub(crate) fn tokens(text: &str) -> Result<u64, String> {
     let scale = scale.filter(|scale| *scale <= unit).ok_or_else(expected)?;
     let part: u64 = part.parse().map_err(|_| expected())?;
     Ok(number + part * (unit / scale))
+}
+
+/// What an item of a kind is called.
+pub(crate) const fn kind(kind: NodeKind) -> &'static str {
+    match kind {
+        NodeKind::User => "user",
+        NodeKind::Assistant => "assistant",
+        NodeKind::Instruction => "instruction",
+        NodeKind::FunctionCall => "call",
+        NodeKind::FunctionCallOutput => "output",
+        NodeKind::Reasoning => "reasoning",
+        NodeKind::Compaction => "compaction",
+        _ => "other",
+    }
 }
 
 #[cfg(test)]

@@ -86,6 +86,7 @@ pub use report::document::{
     Counted, OmitReason, Omitted, PayloadReport, Repair, Report, Rewriting, Rewritten, Segment,
     TargetReport, Totals, Verdict,
 };
+pub use report::figures;
 pub use report::html::render_html;
 pub use report::items::{ItemVerdict, explain_items};
 pub use report::table::{Width, render_table};

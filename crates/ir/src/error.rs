@@ -110,8 +110,9 @@ impl fmt::Display for At<'_> {
     }
 }
 
-/// The first `max` characters, with `…` where more follow.
-pub(crate) fn excerpt(text: &str, max: usize) -> String {
+/// The first `max` characters of a text, with `…` where more follow: for errors that quote.
+#[must_use]
+pub fn excerpt(text: &str, max: usize) -> String {
     let mut chars = text.chars();
     let mut out: String = chars.by_ref().take(max).collect();
     if chars.next().is_some() {

@@ -26,7 +26,7 @@ mod ui_message;
 mod usage;
 
 pub use canonical::canonical_json;
-pub use error::Error;
+pub use error::{Error, excerpt};
 pub use fragment::{
     Analogy, Body, Children, Clarification, Codec, CodecError, Example, Explanation, Fragment,
     FragmentData, FragmentError, FragmentRegistry, FragmentType, Guardrail, Identity, MAX_DEPTH,

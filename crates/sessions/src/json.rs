@@ -64,10 +64,5 @@ pub(crate) fn text_of(fields: &Fields<'_>, key: &str) -> Option<String> {
 
 /// The first characters of a text, for an error.
 pub(crate) fn excerpt(text: &str) -> String {
-    let mut chars = text.chars();
-    let mut out: String = chars.by_ref().take(60).collect();
-    if chars.next().is_some() {
-        out.push('…');
-    }
-    out
+    contexture_ir::excerpt(text, 60)
 }

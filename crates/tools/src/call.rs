@@ -5,7 +5,7 @@
 use contexture_ir::{Fields, FunctionCall, Raw};
 use serde_json::value::RawValue;
 
-use crate::error::excerpt;
+use contexture_ir::excerpt;
 
 /// A call of a tool.
 #[derive(Clone, Debug, PartialEq, Eq)]

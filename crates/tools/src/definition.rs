@@ -10,9 +10,10 @@ use std::collections::BTreeMap;
 
 use contexture_ir::{Fields, FunctionTool, Raw, ToolDefinition, canonical_json, quote};
 
-use crate::error::{ToolError, excerpt};
+use crate::error::ToolError;
 use crate::name::ToolId;
 use crate::tool::{PropertyOrder, Tool};
+use contexture_ir::excerpt;
 
 /// The longest name, in bytes. Providers take 64 to 128.
 const NAME_BYTES: usize = 256;

@@ -59,13 +59,3 @@ pub enum ToolError {
         found: String,
     },
 }
-
-/// The first `max` characters, with `…` where more follow.
-pub(crate) fn excerpt(text: &str, max: usize) -> String {
-    let mut chars = text.chars();
-    let mut out: String = chars.by_ref().take(max).collect();
-    if chars.next().is_some() {
-        out.push('…');
-    }
-    out
-}

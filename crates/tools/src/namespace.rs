@@ -12,10 +12,10 @@ use std::fmt::Write as _;
 use contexture_ir::{Fields, FunctionTool, Raw, quote};
 use serde::{Deserialize, Serialize};
 
-use crate::error::excerpt;
 use crate::keywords::{Place, inside};
 use crate::registry::Entry;
 use crate::tool::Group;
+use contexture_ir::excerpt;
 
 /// The argument that says which tool is meant.
 pub(crate) const ACTION: &str = "action";

@@ -18,6 +18,7 @@ use crate::failure::Outcome;
 use crate::globals::Globals;
 use crate::printable::{counted, one_line};
 use crate::say;
+use crate::words;
 
 /// Digits of a node's id: enough to be the only one.
 const DIGITS: usize = 8;
@@ -78,19 +79,6 @@ enum Kind {
 }
 
 impl Kind {
-    fn of(kind: NodeKind) -> &'static str {
-        match kind {
-            NodeKind::User => "user",
-            NodeKind::Assistant => "assistant",
-            NodeKind::Instruction => "instruction",
-            NodeKind::FunctionCall => "call",
-            NodeKind::FunctionCallOutput => "output",
-            NodeKind::Reasoning => "reasoning",
-            NodeKind::Compaction => "compaction",
-            _ => "other",
-        }
-    }
-
     fn stored(self) -> NodeKind {
         match self {
             Self::User => NodeKind::User,
@@ -185,7 +173,7 @@ fn document(page: &SearchPage) -> Value {
             "conversation": hit.conversation.as_str(),
             "id": hit.node.to_string(),
             "message": hit.message_id.as_ref().map(|id| id.as_str()),
-            "kind": Kind::of(hit.kind),
+            "kind": words::kind(hit.kind),
             "score": hit.score,
             "created": instant(hit.created_ms),
             "snippet": { "text": hit.snippet.text, "matches": matches },
@@ -205,7 +193,7 @@ fn text(hits: &[Hit]) -> String {
     for hit in hits {
         let id = hit.node.to_string();
         let id = id.get(..DIGITS).unwrap_or(&id);
-        let about = format!("{}  {}", Kind::of(hit.kind), ago(hit.created_ms, now));
+        let about = format!("{}  {}", words::kind(hit.kind), ago(hit.created_ms, now));
         let _ = writeln!(
             out,
             "{}  {}  {}",

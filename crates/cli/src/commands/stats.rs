@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use clap::Args;
-use contexture::store::{Amount, NodeKind};
+use contexture::store::Amount;
 use serde_json::{Map, Value, json};
 
 use crate::database::{self, upkeep};
@@ -12,6 +12,7 @@ use crate::failure::Outcome;
 use crate::globals::Globals;
 use crate::printable::{grouped, pad, pad_left};
 use crate::say;
+use crate::words;
 
 /// Show what a conversation takes in the database
 ///
@@ -37,7 +38,7 @@ pub(crate) async fn run(arguments: &Arguments, globals: &Globals) -> Outcome {
     let mut rows: Vec<(&str, Amount)> = counted
         .nodes
         .iter()
-        .map(|(kind, amount)| (word(*kind), *amount))
+        .map(|(kind, amount)| (words::kind(*kind), *amount))
         .collect();
     rows.extend([
         ("state", counted.roots),
@@ -70,17 +71,4 @@ pub(crate) async fn run(arguments: &Arguments, globals: &Globals) -> Outcome {
         say::styled(&out)?;
     }
     Ok(Exit::Done)
-}
-
-fn word(kind: NodeKind) -> &'static str {
-    match kind {
-        NodeKind::User => "user",
-        NodeKind::Assistant => "assistant",
-        NodeKind::Instruction => "instruction",
-        NodeKind::FunctionCall => "call",
-        NodeKind::FunctionCallOutput => "output",
-        NodeKind::Reasoning => "reasoning",
-        NodeKind::Compaction => "compaction",
-        _ => "other",
-    }
 }

@@ -214,7 +214,7 @@ impl Rows<'_> {
         let count = ledger.input.request.tools.len();
         if count > 0 {
             self.push(Segment {
-                label: counted(count, "tool"),
+                label: counted(count as u64, "tool"),
                 rule: "offered tools are always sent".to_owned(),
                 verdict: Verdict::Required,
                 ..self.blank("tools", "tools", ledger.frame.tools)
@@ -378,22 +378,25 @@ fn summary(changed: &[&Rewritten], ledger: &Ledger<'_>) -> (String, u64) {
     if cleared > 0 {
         let policy = ledger.input.request.history.clear.policy();
         let newest = policy.map_or(0, |policy| policy.keep_recent);
-        let outputs = counted(cleared, "output");
+        let outputs = counted(cleared as u64, "output");
         words.push(format!("{outputs} cleared (newest {newest} kept)"));
     }
     let repeated = of(Rewriting::Repeated);
     if repeated > 0 {
-        words.push(format!("{} cleared", counted(repeated, "repeated output")));
+        words.push(format!(
+            "{} cleared",
+            counted(repeated as u64, "repeated output")
+        ));
     }
     let previewed = of(Rewriting::Previewed);
     if previewed > 0 {
-        words.push(format!("{} previewed", counted(previewed, "output")));
+        words.push(format!("{} previewed", counted(previewed as u64, "output")));
     }
     (words.join("; "), changed.iter().map(saved).sum())
 }
 
 fn trimmed(items: usize, low_water: u8) -> String {
-    let oldest = format!("oldest {} trimmed", counted(items, "item"));
+    let oldest = format!("oldest {} trimmed", counted(items as u64, "item"));
     match low_water {
         100.. => oldest,
         mark => format!("{oldest}, down to {mark} % of the room"),
@@ -411,6 +414,6 @@ fn label(history: &History, rounds: &Range<usize>) -> String {
     if calls == 0 {
         name
     } else {
-        format!("{name}, {}", counted(calls, "call"))
+        format!("{name}, {}", counted(calls as u64, "call"))
     }
 }

@@ -1,9 +1,10 @@
-//! Figures and counts in the words of reports.
+//! Figures and counts in the words of reports, for whoever writes beside them.
 //!
-//! Not here: what is said of a report; see `notes`.
+//! Not here: what is said of a report.
 
 /// Thousands apart: `13,986`.
-pub(crate) fn grouped(number: u64) -> String {
+#[must_use]
+pub fn grouped(number: u64) -> String {
     let digits = number.to_string();
     let mut out = String::with_capacity(digits.len() + digits.len() / 3);
     for (at, digit) in digits.chars().enumerate() {
@@ -16,9 +17,10 @@ pub(crate) fn grouped(number: u64) -> String {
 }
 
 /// `1 item`, `1,204 items`.
-pub(crate) fn counted(count: usize, what: &str) -> String {
+#[must_use]
+pub fn counted(count: u64, what: &str) -> String {
     let plural = if count == 1 { "" } else { "s" };
-    format!("{} {what}{plural}", grouped(count as u64))
+    format!("{} {what}{plural}", grouped(count))
 }
 
 /// Pico-dollars as dollars with four decimals.
@@ -32,7 +34,8 @@ pub(crate) fn dollars(pico: u64) -> String {
 }
 
 /// What cannot be shown as it is: control characters, and marks that turn the direction of what follows.
-pub(crate) fn is_unsafe(c: char) -> bool {
+#[must_use]
+pub fn is_unsafe(c: char) -> bool {
     c.is_control() || matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 

@@ -7,7 +7,7 @@
 
 pub(crate) mod account;
 pub(crate) mod document;
-pub(crate) mod figures;
+pub mod figures;
 pub(crate) mod html;
 pub(crate) mod items;
 pub(crate) mod ledger;

@@ -51,7 +51,7 @@ pub(crate) fn notes(report: &Report) -> Vec<Note> {
         format!(
             "{} bytes, {}, {}",
             grouped(report.payload.bytes as u64),
-            counted(report.totals.messages, "message"),
+            counted(report.totals.messages as u64, "message"),
             report.payload.fingerprint
         ),
     ));
@@ -119,7 +119,7 @@ fn cache(cache: &CacheReport) -> Option<String> {
     let used = &cache.predicted;
     let mut words = Vec::new();
     if !cache.marks.is_empty() {
-        words.push(counted(cache.marks.len(), "mark"));
+        words.push(counted(cache.marks.len() as u64, "mark"));
     }
     words.push(format!(
         "predicted read {}, write {}, fresh {}",
@@ -194,7 +194,7 @@ fn omitted(report: &Report) -> Option<String> {
         format!(
             "{} of {}: {}",
             grouped(all as u64),
-            counted(report.totals.items, "item"),
+            counted(report.totals.items as u64, "item"),
             reasons.join(", ")
         )
     })
@@ -213,10 +213,10 @@ fn dropped(report: &Report) -> Option<String> {
     let outputs = report.rewritten.len();
     let mut what = Vec::new();
     if items > 0 {
-        what.push(counted(items, "item"));
+        what.push(counted(items as u64, "item"));
     }
     if outputs > 0 {
-        what.push(format!("{} in full", counted(outputs, "output")));
+        what.push(format!("{} in full", counted(outputs as u64, "output")));
     }
     if what.is_empty() {
         return None;
@@ -267,10 +267,13 @@ fn unnamed(why: &str) -> String {
 fn folded(said: &str, same: &[&Repair]) -> String {
     let is_of_ids = same.iter().all(|repair| repair.what == "call_id");
     match (is_of_ids, said.contains("used twice")) {
-        (true, true) => format!("{} used twice, rewritten", counted(same.len(), "call id")),
+        (true, true) => format!(
+            "{} used twice, rewritten",
+            counted(same.len() as u64, "call id")
+        ),
         (true, false) => format!(
             "{} refused by the target, rewritten",
-            counted(same.len(), "call id")
+            counted(same.len() as u64, "call id")
         ),
         (false, _) => format!("{} times: {said}", grouped(same.len() as u64)),
     }

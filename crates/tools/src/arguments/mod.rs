@@ -12,7 +12,7 @@ mod repair;
 use contexture_ir::{Fields, Raw};
 
 use crate::definition::nests_at_most;
-use crate::error::excerpt;
+use contexture_ir::excerpt;
 use outcome::{DEPTH, empty};
 
 pub use outcome::{Arguments, ArgumentsError, Issue, IssueKind};

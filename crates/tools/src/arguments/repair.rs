@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use contexture_ir::{Raw, quote};
 
 use super::outcome::{Arguments, ArgumentsError, DEPTH, ISSUES, Issue, IssueKind};
-use crate::error::excerpt;
+use contexture_ir::excerpt;
 
 /// Mends `text`.
 pub(super) fn repair(text: &str) -> Result<Arguments, ArgumentsError> {

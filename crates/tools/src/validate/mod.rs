@@ -16,7 +16,7 @@ use jsonschema::{PatternOptions, ValidationError, Validator};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::error::excerpt;
+use contexture_ir::excerpt;
 
 /// The most findings told.
 const FINDINGS: usize = 20;
