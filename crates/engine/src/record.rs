@@ -59,6 +59,9 @@ impl Conversation {
     /// it is kept on a branch of its own. Recording the same answer twice stores it once. Calls of tools
     /// whose names the provider refuses are stored under the names that were given.
     ///
+    /// A compaction that the provider made stands for all that the call was compiled from, until it is
+    /// [taken back](Self::uncompact): its maker is sent it as it came, others its text, or a manifest if it has none.
+    ///
     /// # Errors
     /// [`EngineError::Wire`] or [`EngineError::NotAResponse`] if `response` is no answer in that
     /// format, or the store's.
@@ -84,26 +87,24 @@ impl Conversation {
         let id = ResponseId::from_bytes(*key.as_bytes());
         let message = self.answering_message(call.base, key).await?;
         let now = self.engine().now_ms();
-        let items = lifted
-            .transcript
-            .items
-            .iter()
-            .enumerate()
-            .map(|(index, item)| NewItem {
-                message_id: Some(message.clone()),
-                response: Some(id),
-                origin: contexture_ir::Origin::Model,
-                meaning_hash: meaning_hash(item),
-                ..NewItem::new(
-                    Engine::node_id(key.as_bytes(), index),
-                    item,
-                    match self.engine().secrets() {
-                        Some(secrets) => secrets.item(item).to_json(),
-                        None => item.to_json(),
-                    },
-                    now,
-                )
-            });
+        let mut said = lifted.transcript.items;
+        let node = |index| Engine::node_id(key.as_bytes(), index);
+        let adopted = self.adopt(call, &mut said, node).await?;
+        let items = said.iter().enumerate().map(|(index, item)| NewItem {
+            message_id: Some(message.clone()),
+            response: Some(id),
+            origin: contexture_ir::Origin::Model,
+            meaning_hash: meaning_hash(item),
+            ..NewItem::new(
+                node(index),
+                item,
+                match self.engine().secrets() {
+                    Some(secrets) => secrets.item(item).to_json(),
+                    None => item.to_json(),
+                },
+                now,
+            )
+        });
         let items: Vec<NewItem> = items.collect();
         let info = lifted.transcript.response.unwrap_or_default();
         let response = self.engine().response_record(id, call, &info);
@@ -128,6 +129,8 @@ impl Conversation {
         let mut request = AppendRequest::new(at, items, now);
         request.on_moved = OnMoved::Sibling;
         request.patch = self.answer_patch(call)?;
+        let covers = adopted.iter().map(|adopted| adopted.change.clone());
+        request.patch.changes.extend(covers);
         request.response = Some(response);
         let appended = self
             .store()
@@ -142,6 +145,9 @@ impl Conversation {
                 response: id,
                 usage: recorded.usage.clone(),
             });
+            for compaction in adopted.into_iter().flat_map(|adopted| adopted.nodes) {
+                self.tell(|| Happened::Compacted { compaction });
+            }
         }
         Ok(recorded)
     }

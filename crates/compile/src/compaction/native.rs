@@ -1,8 +1,8 @@
 //! Compaction by the provider itself, asked for in a request.
 //!
 //! The parameter goes into the payload as it is ([`Target::param`](crate::Target::param)). What comes back is
-//! a compaction item of the answer, opaque or not, that is stored and sent again like any other; the items it
-//! is about stay on the path, so a target that cannot read it is told those.
+//! a compaction item of the answer, opaque or not. Sent to a compiler without a store it is an item like any other,
+//! beside the items it is about; a store makes it stand for them.
 //!
 //! Not here: the endpoints that compact on demand, and the headers (a client's business; [`NativeCompaction::beta`]
 //! says which).

@@ -22,7 +22,9 @@ use crate::events::Happened;
 use crate::path::parse;
 
 /// The least a manifest may take, in tokens.
-const LEAST: u64 = 256;
+pub(super) const LEAST: u64 = 256;
+/// How large it may be otherwise, in per cent of the tokens of what it stands for.
+pub(super) const MANIFEST: u8 = 15;
 
 /// What a compaction shall stand for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -65,7 +67,7 @@ impl Default for CompactOptions {
             compactor: Arc::new(ManifestCompactor),
             instructions: None,
             keep: 40,
-            manifest: 15,
+            manifest: MANIFEST,
             breaker: BreakerPolicy::default(),
         }
     }
@@ -164,7 +166,7 @@ impl Conversation {
         options: &CompactOptions,
         advice: Option<Advice>,
     ) -> Result<CompactionDraft, EngineError> {
-        let snapshot = self.snapshot().await?;
+        let snapshot = self.snapshot(self.here()).await?;
         let spec = self.engine().catalogue().resolve(target.model())?;
         let counter = counter_for(spec.encoding);
         let request = target.request(self.engine().catalogue())?;

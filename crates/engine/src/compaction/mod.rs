@@ -11,6 +11,7 @@ mod compact;
 mod compactor;
 mod cover;
 mod model;
+mod native;
 mod prepare;
 mod provenance;
 mod snapshot;

@@ -26,8 +26,8 @@ pub(crate) struct Snapshot {
 }
 
 impl Conversation {
-    pub(crate) async fn snapshot(&self) -> Result<Snapshot, EngineError> {
-        let path = self.path(ReadRequest::whole(self.here())).await?;
+    pub(crate) async fn snapshot(&self, at: At) -> Result<Snapshot, EngineError> {
+        let path = self.path(ReadRequest::whole(at)).await?;
         let covers = match path.head {
             Some(head) => self.listed(At::Node(head)).await?,
             None => Covers::default(),

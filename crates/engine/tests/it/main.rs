@@ -14,6 +14,7 @@ mod events;
 mod grown;
 mod imports;
 mod lessons;
+mod native;
 mod offload;
 mod pins;
 mod replay;

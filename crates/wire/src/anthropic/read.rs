@@ -360,6 +360,7 @@ fn tool_use(mut fields: Fields<'_>) -> Result<Item, Error> {
 /// The provider's own compaction: readable, so that other targets have the text.
 fn compaction(mut fields: Fields<'_>) -> Result<Item, Error> {
     let text = fields.take_string(&["content"])?;
+    let sealed = text.is_none();
     let mut item = Compaction {
         summary: text
             .into_iter()
@@ -369,6 +370,10 @@ fn compaction(mut fields: Fields<'_>) -> Result<Item, Error> {
         format: Some(FAMILY.to_owned()),
         ..Compaction::default()
     };
-    item.extra.set_wire(FORMAT, keep(fields.rest()));
+    let mut wire = keep(fields.rest());
+    if sealed {
+        hint(&mut wire, "~content", "absent");
+    }
+    item.extra.set_wire(FORMAT, wire);
     Ok(item.into())
 }

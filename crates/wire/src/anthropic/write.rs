@@ -413,12 +413,11 @@ impl Writer {
         if in_models_turn(item) {
             let texts: Vec<&str> = item.summary.iter().filter_map(Part::as_text).collect();
             let text = texts.join("\n");
+            // What it came without is a text of ours, for others.
+            let own = !text.is_empty() && hinted(&wire, "~content").is_none();
             let mut object = Object::new();
             object.string("type", "compaction");
-            object.maybe(
-                "content",
-                (!text.is_empty()).then(|| quote(&text)).as_deref(),
-            );
+            object.maybe("content", own.then(|| quote(&text)).as_deref());
             let encrypted = item.encrypted_content.as_deref().map(quote);
             object.maybe("encrypted_content", encrypted.as_deref());
             object.carried(&block_fields(&wire));
