@@ -31,6 +31,9 @@ pub(crate) struct CallRecord {
     pub(crate) hash: String,
     /// Its length.
     pub(crate) bytes: usize,
+    /// The tokens that were counted for it. Not there in older records.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) tokens: Option<u64>,
     /// The request and the contributions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) call: Option<Raw>,
@@ -73,6 +76,7 @@ impl Engine {
             encoding: call.inputs.encoding,
             hash: call.payload.hash().to_string(),
             bytes: call.payload.len(),
+            tokens: Some(call.report.totals.tokens),
             call: None,
             payload: None,
         };

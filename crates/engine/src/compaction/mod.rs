@@ -14,6 +14,7 @@ mod model;
 mod native;
 mod prepare;
 mod provenance;
+mod reported;
 mod snapshot;
 mod span;
 mod trigger;

@@ -18,7 +18,8 @@ pub struct PrepareOptions {
     pub trigger: Trigger,
     /// Which figure counts.
     pub usage: UsagePreference,
-    /// What the provider said of the last call.
+    /// What the provider said of the last call. Default: what was stored with its answer, if
+    /// [`Conversation::record`] stored it on this branch and it was a call of the same model.
     pub reported: Option<Reported>,
     /// How.
     pub compact: CompactOptions,
@@ -46,7 +47,13 @@ impl Conversation {
     ) -> Result<Prepared, EngineError> {
         let request = target.request(self.engine().catalogue())?;
         let space = request.window.saturating_sub(request.reserve);
-        let scale = scale(options.reported, options.usage);
+        let reported = match (options.reported, options.usage) {
+            (None, UsagePreference::Max | UsagePreference::ReportedFirst) => {
+                self.last_reported(&request.model).await?
+            }
+            (given, _) => given,
+        };
+        let scale = scale(reported, options.usage);
         let mut compacted = Vec::new();
         loop {
             let compiled = self.compile(target).await;

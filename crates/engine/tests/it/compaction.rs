@@ -455,6 +455,56 @@ async fn what_the_provider_reports_counts_where_it_is_more() {
     }
 }
 
+/// Records an answer to a call of the history as it is, for which so many tokens in a hundred counted ones were
+/// reported.
+async fn answered(chat: &Conversation, target: &Target, percent: u64) {
+    let call = chat.compile(target).await.unwrap();
+    let answer = serde_json::json!({
+        "id": "c", "object": "chat.completion", "created": 1, "model": "gpt-4o",
+        "choices": [{
+            "index": 0, "finish_reason": "stop",
+            "message": {"role": "assistant", "content": format!("Read, at {percent}.")},
+        }],
+        "usage": {
+            "prompt_tokens": call.report.totals.tokens * percent / 100,
+            "completion_tokens": 3, "total_tokens": 3,
+        },
+    });
+    chat.record(&call, &answer.to_string()).await.unwrap();
+    chat.save([user("Go on.")]).await.unwrap();
+}
+
+#[tokio::test]
+async fn what_the_provider_reported_of_the_last_call_is_read_from_its_answer() {
+    let prepared = async |percent: u64, usage: UsagePreference, asked: &Target| {
+        let chat = filled(8).await;
+        let before = chat.compile(&target()).await.unwrap().base().unwrap();
+        answered(&chat, asked, percent).await;
+        let options = PrepareOptions {
+            usage,
+            trigger: Trigger::Tokens(3_500),
+            ..PrepareOptions::default()
+        };
+        let counted = chat.compile(&target()).await.unwrap().report.totals.tokens;
+        assert!((1_500..3_000).contains(&counted), "{counted}");
+        let compacted = chat.prepare(&target(), &options).await.unwrap().compacted;
+        // Before that answer nothing is known of it.
+        chat.rewind_to(before).await.unwrap();
+        let earlier = chat.prepare(&target(), &options).await.unwrap();
+        assert!(earlier.compacted.is_empty());
+        compacted.len()
+    };
+    let (max, first) = (UsagePreference::Max, UsagePreference::ReportedFirst);
+    assert_eq!(prepared(250, max, &target()).await, 1);
+    assert_eq!(prepared(250, first, &target()).await, 1);
+    let counted = UsagePreference::CountedFirst;
+    assert_eq!(prepared(250, counted, &target()).await, 0);
+    assert_eq!(prepared(50, max, &target()).await, 0);
+    // What another model's provider says tells nothing of this one.
+    let other = Target::openai_chat("gpt-4.1").window(6_000).reserve(500);
+    assert_eq!(prepared(250, max, &other).await, 0);
+}
+
 /// A clock that stands still until it is set.
 #[derive(Clone, Debug, Default)]
 struct StoppedClock(Arc<AtomicI64>);
