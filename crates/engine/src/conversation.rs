@@ -18,6 +18,7 @@ use crate::engine::Engine;
 use crate::error::EngineError;
 use crate::events::{EngineEvent, Happened};
 use crate::instructions::{Instructions, PREFIX, check_data, record_fragments};
+use crate::outline::Outline;
 use crate::path::Path;
 
 /// One conversation, seen from one branch.
@@ -32,6 +33,7 @@ struct Inner {
     id: ConversationId,
     local: Mutex<Local>,
     scratch: Mutex<Scratch>,
+    outline: Mutex<Outline>,
 }
 
 /// What a handle remembers.
@@ -60,6 +62,7 @@ impl Conversation {
                 id,
                 local,
                 scratch,
+                outline: Mutex::default(),
             }),
         }
     }
@@ -222,6 +225,20 @@ impl Conversation {
                 .lock()
                 .unwrap_or_else(PoisonError::into_inner),
         )
+    }
+
+    /// What the last look at a path found, and leaves none.
+    pub(crate) fn take_outline(&self) -> Outline {
+        std::mem::take(&mut self.outline())
+    }
+
+    pub(crate) fn put_outline(&self, outline: Outline) {
+        *self.outline() = outline;
+    }
+
+    fn outline(&self) -> MutexGuard<'_, Outline> {
+        let outline = self.inner.outline.lock();
+        outline.unwrap_or_else(PoisonError::into_inner)
     }
 
     fn local(&self) -> MutexGuard<'_, Local> {

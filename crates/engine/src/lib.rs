@@ -25,6 +25,7 @@ mod messages;
 mod offload;
 mod open;
 mod origin;
+mod outline;
 mod path;
 mod pins;
 mod record;

@@ -16,16 +16,18 @@ use contexture_compile::reading::{
 };
 use contexture_compile::{Link, READ_TOOL};
 use contexture_ir::{ContentHash, Item, NodeId};
-use contexture_store::{At, Error as StoreError, Node, NodeKind, ReadRequest};
+use contexture_store::{At, Error as StoreError, Node, NodeKind, NodeQuery, ReadRequest};
 
 use crate::conversation::Conversation;
 use crate::error::EngineError;
 use crate::events::Happened;
 use crate::messages::For;
+use crate::outline::Outline;
 use crate::path::{Pages, parse};
 
-/// Nodes read at a time from the end of a path.
-const TAIL: u64 = 512;
+/// How many nodes of a path's end are read at first, and at a time at most.
+const FIRST: u64 = 16;
+const MOST: u64 = 512;
 
 /// What a link names.
 #[derive(Clone, Debug)]
@@ -50,24 +52,58 @@ pub struct Kept {
 impl Conversation {
     /// What a link names on this branch's path, the newest item first.
     ///
+    /// A handle's first look reads the path; later ones read what came since, and the item. What is not there is
+    /// looked for in the whole path each time.
+    ///
     /// # Errors
     /// [`EngineError::NoLink`] if there is no such item for this reader; [`EngineError::Evicted`] if it was redacted.
     pub async fn linked(&self, link: Link, reader: For) -> Result<Linked, EngineError> {
-        let mut end = Some(self.here());
-        while let Some(at) = end {
-            let request = ReadRequest::last(at, TAIL);
-            let page = self.store().read(self.owner(), self.id(), request).await?;
-            let wanted = |node: &&Arc<Node>| node.content_hash == link.hash();
-            if let Some(node) = page.nodes.iter().rev().find(wanted) {
-                return self.open_link(link, node, reader);
-            }
-            end = page
-                .nodes
-                .first()
-                .and_then(|node| node.parent)
-                .map(At::Node);
+        match self.newest_with(link.hash()).await? {
+            Some(node) => self.open_link(link, &node, reader),
+            None => Err(EngineError::NoLink { link }),
         }
-        Err(EngineError::NoLink { link })
+    }
+
+    /// The newest node on this branch's path with this hash.
+    async fn newest_with(&self, hash: ContentHash) -> Result<Option<Arc<Node>>, EngineError> {
+        // Taken while it is brought up to date: who looks something up meanwhile begins anew.
+        let mut outline = self.take_outline();
+        loop {
+            let remembered = !outline.is_empty();
+            self.follow(&mut outline).await?;
+            let node = match outline.newest(hash) {
+                Some(id) => {
+                    let query = NodeQuery::Id(id);
+                    let nodes = self.store().nodes(self.owner(), self.id(), query).await?;
+                    nodes.into_iter().find(|node| node.content_hash == hash)
+                }
+                None => None,
+            };
+            if node.is_some() || !remembered {
+                self.put_outline(outline);
+                return Ok(node);
+            }
+            outline = Outline::default();
+        }
+    }
+
+    /// Brings an outline up to date with this branch's path.
+    async fn follow(&self, outline: &mut Outline) -> Result<(), EngineError> {
+        let (mut end, mut many) = (Some(self.here()), FIRST);
+        let (mut kept, mut new) = (0, Vec::new());
+        while let Some(at) = end {
+            let request = ReadRequest::last(at, many);
+            let page = self.store().read(self.owner(), self.id(), request).await?;
+            let known = page.nodes.iter().rev().find(|node| outline.has(node));
+            kept = known.map_or(0, |node| node.depth);
+            let unknown = page.nodes.iter().rev().take_while(|node| node.depth > kept);
+            new.extend(unknown.map(|node| (node.id, node.content_hash)));
+            let before = page.nodes.first().and_then(|node| node.parent);
+            end = before.filter(|_| known.is_none()).map(At::Node);
+            many = (many * 4).min(MOST);
+        }
+        outline.go_on(kept, new);
+        Ok(())
     }
 
     fn open_link(&self, link: Link, node: &Arc<Node>, reader: For) -> Result<Linked, EngineError> {

@@ -133,6 +133,40 @@ async fn a_link_names_what_is_on_this_path_and_nothing_else() {
 }
 
 #[tokio::test]
+async fn a_handle_that_looked_before_sees_rewinds_branches_and_what_came_since() {
+    let chat = of(&engine(), "ada", "c").await;
+    for round in 0..40 {
+        chat.save([user(format!("ask {round}"))]).await.unwrap();
+        used(
+            &chat,
+            &format!("c{round}"),
+            "list",
+            &format!("output {round}"),
+        )
+        .await;
+    }
+    let asked_at = chat.save([user("two")]).await.unwrap();
+    let old = used(&chat, "old", "find_order", OUTPUT).await;
+    let found = async |link: Link| {
+        let linked = chat.linked(link, For::Model).await;
+        linked.ok().map(|linked| linked.node.depth)
+    };
+    let depth = found(old).await.unwrap();
+    // The same again, further on: the newest counts.
+    assert_eq!(used(&chat, "old", "find_order", OUTPUT).await, old);
+    assert_eq!(found(old).await, Some(depth + 2));
+    let there = chat.branch();
+    chat.rewind(&asked_at.messages[0]).await.unwrap();
+    let new = used(&chat, "new", "find_order", "another output").await;
+    assert_eq!((found(old).await, found(new).await), (None, Some(depth)));
+    chat.switch_branch(there.as_str()).await.unwrap();
+    assert_eq!(
+        (found(old).await, found(new).await),
+        (Some(depth + 2), None)
+    );
+}
+
+#[tokio::test]
 async fn a_link_is_never_a_path() {
     let chat = of(&engine(), "ada", "c").await;
     used(&chat, "c1", "find_order", OUTPUT).await;
