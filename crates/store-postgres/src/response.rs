@@ -6,6 +6,7 @@ use contexture_ir::{ConversationId, NodeId, Owner, ResponseId};
 use contexture_store::rules::first_passed;
 use contexture_store::{Error, ResponseInputs, ResponseRecord, ResponseStatus, Thing};
 use futures_util::future::try_join;
+use tokio_postgres::Row;
 
 use crate::conv::{Conv, Key};
 use crate::fault::Fault;
@@ -53,6 +54,35 @@ pub(crate) async fn insert(
     Ok(())
 }
 
+/// What a record is read from.
+macro_rules! columns {
+    () => {
+        "r.response_id, r.base_node, r.status, r.model, r.usage, r.inputs, r.finished_ms"
+    };
+}
+
+/// The records of a conversation, by id, each with whether the node is there that it was computed from.
+pub(crate) const VERIFY: &str = concat!(
+    "SELECT ",
+    columns!(),
+    ", r.base_node IS NULL OR EXISTS (SELECT FROM contexture.nodes n \
+     WHERE n.conversation = r.conversation AND n.node_id = r.base_node) \
+     FROM contexture.responses r WHERE r.conversation = $1 AND r.response_id >= $2 \
+     ORDER BY r.response_id LIMIT $3"
+);
+
+/// Whether a record can be read, and what it was computed from is there.
+pub(crate) fn verify(conv: &Conv, row: &Row) -> Result<(), Fault> {
+    let record = read(conv, row)?;
+    match (get(row, 7)?, record.base) {
+        (false, Some(base)) => {
+            let why = format!("node {base}, from which it was computed, is missing");
+            Err(conv.damaged("response", record.id, why).into())
+        }
+        _ => Ok(()),
+    }
+}
+
 /// The record of an answer.
 pub(crate) async fn one(
     tx: &Tx<'_>,
@@ -61,32 +91,40 @@ pub(crate) async fn one(
     response: ResponseId,
 ) -> Result<ResponseRecord, Fault> {
     let row = tx.row(
-        "SELECT base_node, status, model, usage, inputs, finished_ms FROM contexture.responses \
-         WHERE conversation = $1 AND response_id = $2",
+        concat!(
+            "SELECT ",
+            columns!(),
+            " FROM contexture.responses r WHERE r.conversation = $1 AND r.response_id = $2"
+        ),
         params![Key::of(owner, id).bytes(), response],
     );
     let (conv, row) = try_join(Conv::see(tx, owner, id), row).await?;
     let row = row.ok_or_else(|| Error::not_found(Thing::Response, response))?;
-    let damaged = |why: &str| conv.damaged("response", response, why);
+    read(&conv, &row)
+}
+
+fn read(conv: &Conv, row: &Row) -> Result<ResponseRecord, Fault> {
+    let id = ResponseId::from_bytes(bytes(row, 0)?);
+    let damaged = |why: &str| conv.damaged("response", id, why);
     let text = |index: usize| -> Result<Option<String>, Fault> {
-        let column: Option<&[u8]> = get(&row, index)?;
+        let column: Option<&[u8]> = get(row, index)?;
         let text = column.map(|bytes| String::from_utf8(bytes.to_vec()));
         Ok(text
             .transpose()
             .map_err(|_| damaged("a text is not UTF-8"))?)
     };
-    let status: i16 = get(&row, 1)?;
+    let status: i16 = get(row, 2)?;
     let status = u8::try_from(status)
         .ok()
         .and_then(ResponseStatus::from_code);
     Ok(ResponseRecord {
-        id: response,
-        base: bytes_or_null(&row, 0)?.map(NodeId::from_bytes),
+        id,
+        base: bytes_or_null(row, 1)?.map(NodeId::from_bytes),
         status: status.ok_or_else(|| damaged("unknown status"))?,
-        model: text(2)?,
-        usage: text(3)?.map(Into::into),
-        inputs: ResponseInputs::from_column(get(&row, 4)?),
-        finished_ms: get::<Option<i64>>(&row, 5)?.unwrap_or_default(),
+        model: text(3)?,
+        usage: text(4)?.map(Into::into),
+        inputs: ResponseInputs::from_column(get(row, 5)?),
+        finished_ms: get::<Option<i64>>(row, 6)?.unwrap_or_default(),
     })
 }
 

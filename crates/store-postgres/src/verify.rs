@@ -7,7 +7,7 @@
 
 use std::collections::BTreeSet;
 
-use contexture_ir::{ContentHash, ConversationId, Owner};
+use contexture_ir::{ContentHash, ConversationId, Owner, ResponseId};
 use contexture_store::rules::{self, Counters};
 use contexture_store::{BlobId, Error, VerifyCursor, VerifyPage};
 use futures_util::TryStreamExt as _;
@@ -20,6 +20,7 @@ use crate::key_value;
 use crate::node_row::{self, columns};
 use crate::param::{Bytea, params};
 use crate::path::{Line, Position};
+use crate::response;
 use crate::row::{bytes, count, get};
 use crate::search_index::{self, RULE};
 use crate::state;
@@ -37,7 +38,8 @@ const ROOTS: u8 = 2;
 const BLOBS: u8 = 3;
 const STREAMS: u8 = 4;
 const VALUES: u8 = 5;
-const NAMES: u8 = 6;
+const RESPONSES: u8 = 6;
+const NAMES: u8 = 7;
 
 /// Nodes with what must agree with them: from column 21 on their segment, the node before, whether
 /// their state is there, and what search has of them.
@@ -112,6 +114,7 @@ pub(crate) async fn page(
         BLOBS => check.blobs(from.after).await?,
         STREAMS => check.streams(from.after).await?,
         VALUES => check.values().await?,
+        RESPONSES => check.responses(from.after).await?,
         _ => {
             check.names().await?;
             return Ok(check.page);
@@ -138,6 +141,7 @@ pub(crate) fn unreadable(
         BLOBS => "blob",
         STREAMS => "stream",
         VALUES => "value",
+        RESPONSES => "response",
         _ => "conversation",
     };
     let cause = std::error::Error::source(why).map(ToString::to_string);
@@ -155,16 +159,17 @@ pub(crate) fn unreadable(
 
 /// Before the first row of a part.
 fn start_of(part: u8) -> VerifyCursor {
-    let after = if part == BLOBS { i64::MIN } else { 0 };
+    let by_id = matches!(part, BLOBS | RESPONSES);
+    let after = if by_id { i64::MIN } else { 0 };
     VerifyCursor { part, after }
 }
 
-/// A blob's place among the others, as a number; two that share it are checked twice at worst.
-fn blob_place(id: [u8; 16]) -> i64 {
+/// The place of an id among others, as a number; two that share it are checked twice at worst.
+fn id_place(id: [u8; 16]) -> i64 {
     (u128::from_be_bytes(id) >> 64) as u64 as i64 ^ i64::MIN
 }
 
-fn blob_from(place: i64) -> [u8; 16] {
+fn id_from(place: i64) -> [u8; 16] {
     (u128::from((place ^ i64::MIN).cast_unsigned()) << 64).to_be_bytes()
 }
 
@@ -340,13 +345,13 @@ impl Check<'_, '_> {
 
     async fn blobs(&mut self, after: i64) -> Result<Option<i64>, Fault> {
         let tx = self.tx;
-        let params = params![self.conv.key, blob_from(after), PAGE_LARGE + 1];
+        let params = params![self.conv.key, id_from(after), PAGE_LARGE + 1];
         let mut rows = std::pin::pin!(tx.stream(BLOB_ROWS, params).await?);
         let mut count = 0;
         while let Some(row) = rows.try_next().await? {
             let id: [u8; 16] = bytes(&row, 0)?;
             if count == PAGE_LARGE {
-                return Ok(Some(blob_place(id).max(after.saturating_add(1))));
+                return Ok(Some(id_place(id).max(after.saturating_add(1))));
             }
             count += 1;
             let id = BlobId::from_bytes(id);
@@ -385,6 +390,23 @@ impl Check<'_, '_> {
         while let Some(row) = rows.try_next().await? {
             let place = String::from_utf8_lossy(get(&row, 0)?).into_owned();
             self.note(key_value::verify(&row), "value", &place)?;
+        }
+        Ok(None)
+    }
+
+    async fn responses(&mut self, after: i64) -> Result<Option<i64>, Fault> {
+        let tx = self.tx;
+        let params = params![self.conv.key, id_from(after), PAGE_LARGE + 1];
+        let mut rows = std::pin::pin!(tx.stream(response::VERIFY, params).await?);
+        let mut count = 0;
+        while let Some(row) = rows.try_next().await? {
+            let id: [u8; 16] = bytes(&row, 0)?;
+            if count == PAGE_LARGE {
+                return Ok(Some(id_place(id).max(after.saturating_add(1))));
+            }
+            count += 1;
+            let sound = response::verify(&self.conv, &row);
+            self.note(sound, "response", &ResponseId::from_bytes(id).to_string())?;
         }
         Ok(None)
     }

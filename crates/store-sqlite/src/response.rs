@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use contexture_ir::{NodeId, ResponseId};
 use contexture_store::rules::first_passed;
 use contexture_store::{Error, ResponseInputs, ResponseRecord, ResponseStatus, Thing};
-use rusqlite::{Connection, OptionalExtension, params};
+use rusqlite::{Connection, OptionalExtension, Row, params};
 
 use crate::codec;
 use crate::conv::Conv;
@@ -53,33 +53,61 @@ pub(crate) fn insert(conn: &Connection, conv: &Conv, record: &ResponseRecord) ->
     Ok(())
 }
 
+/// What a record is read from, behind its row's number.
+macro_rules! columns {
+    () => {
+        "id, response_id, base_node, status, model, usage, codec, inputs, finished_ms FROM responses"
+    };
+}
+
+/// The records of a conversation, by number.
+pub(crate) const VERIFY: &str = concat!(
+    "SELECT ",
+    columns!(),
+    " WHERE id > ? AND id <= ? ORDER BY id LIMIT ?"
+);
+
+/// Whether a record can be read, and what it was computed from is there.
+pub(crate) fn verify(conn: &Connection, conv: &Conv, row: &Row<'_>) -> Result<(), Fault> {
+    match read(conv, row)?.base {
+        Some(base) => node_row::tip(conn, conv.no, base).map(drop),
+        None => Ok(()),
+    }
+}
+
 /// The record of an answer.
 pub(crate) fn get(conn: &Connection, conv: &Conv, id: ResponseId) -> Result<ResponseRecord, Fault> {
-    let mut statement = conn.prepare_cached(
-        "SELECT base_node, status, model, usage, codec, inputs, finished_ms FROM responses \
-         WHERE id >> 32 = ? AND response_id = ?",
-    )?;
+    let mut statement = conn.prepare_cached(concat!(
+        "SELECT ",
+        columns!(),
+        " WHERE id >> 32 = ? AND response_id = ?"
+    ))?;
     let mut rows = statement.query(params![conv.no, id.as_bytes()])?;
     let row = rows
         .next()?
         .ok_or_else(|| Error::not_found(Thing::Response, id))?;
+    read(conv, row)
+}
+
+fn read(conv: &Conv, row: &Row<'_>) -> Result<ResponseRecord, Fault> {
+    let id = ResponseId::from_bytes(row.get(1)?);
     let damaged = |why: &str| conv.damaged("response", id, why);
-    let base: Option<[u8; 16]> = row.get(0)?;
-    let usage = row.get_ref(3)?.as_blob_or_null()?.map(std::str::from_utf8);
+    let base: Option<[u8; 16]> = row.get(2)?;
+    let usage = row.get_ref(5)?.as_blob_or_null()?.map(std::str::from_utf8);
     let usage = usage
         .transpose()
         .map_err(|_| damaged("its usage is not UTF-8"))?;
-    let inputs = row.get_ref(5)?.as_blob_or_null()?;
-    let inputs = inputs.map(|stored| codec::unpack(row.get(4).unwrap_or(u8::MAX), stored));
+    let inputs = row.get_ref(7)?.as_blob_or_null()?;
+    let inputs = inputs.map(|stored| codec::unpack(row.get(6).unwrap_or(u8::MAX), stored));
     let inputs = inputs.transpose().map_err(damaged)?;
     Ok(ResponseRecord {
         id,
         base: base.map(NodeId::from_bytes),
-        status: ResponseStatus::from_code(row.get(1)?).ok_or_else(|| damaged("unknown status"))?,
-        model: row.get(2)?,
+        status: ResponseStatus::from_code(row.get(3)?).ok_or_else(|| damaged("unknown status"))?,
+        model: row.get(4)?,
         usage: usage.map(Into::into),
         inputs: ResponseInputs::from_column(inputs.as_deref()),
-        finished_ms: row.get::<_, Option<i64>>(6)?.unwrap_or_default(),
+        finished_ms: row.get::<_, Option<i64>>(8)?.unwrap_or_default(),
     })
 }
 

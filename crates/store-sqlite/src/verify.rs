@@ -18,6 +18,7 @@ use crate::fault::Fault;
 use crate::key_value;
 use crate::node_row;
 use crate::path::{key, keys, stretches};
+use crate::response;
 use crate::search;
 use crate::state;
 use crate::stream;
@@ -31,7 +32,8 @@ const ROOTS: u8 = 1;
 const BLOBS: u8 = 2;
 const STREAMS: u8 = 3;
 const VALUES: u8 = 4;
-const NAMES: u8 = 5;
+const RESPONSES: u8 = 5;
+const NAMES: u8 = 6;
 
 /// Checks the page after `after`.
 pub(crate) fn page(
@@ -55,6 +57,7 @@ pub(crate) fn page(
         BLOBS => check.blobs(from.after)?,
         STREAMS => check.streams(from.after)?,
         VALUES => check.values(from.after)?,
+        RESPONSES => check.responses(from.after)?,
         _ => {
             check.names()?;
             return Ok(check.page);
@@ -68,7 +71,7 @@ pub(crate) fn page(
         None => VerifyCursor {
             part: from.part + 1,
             after: match from.part {
-                NODES | BLOBS => first.after,
+                NODES | BLOBS | VALUES => first.after,
                 _ => 0,
             },
         },
@@ -251,6 +254,13 @@ impl Check<'_> {
         let sql = key_value::verify_sql(self.conv.no);
         self.rows(&sql, (after, i64::MAX), "value", |check, row| {
             key_value::verify(row, |key, why| check.conv.damaged("value", key, why))
+        })
+    }
+
+    fn responses(&mut self, after: i64) -> Result<Option<i64>, Fault> {
+        let to = keys(self.conv.no).1;
+        self.rows(response::VERIFY, (after, to), "response", |check, row| {
+            response::verify(check.conn, check.conv, row)
         })
     }
 

@@ -20,8 +20,8 @@ use crate::node::NodeKind;
 #[async_trait]
 pub trait Maintenance: Send + Sync {
     /// Checks a part of a conversation: its nodes against their hashes, places, counters and state, its
-    /// state, blobs, streams, values and names, and whether search knows of its nodes. What is damaged
-    /// is a finding, and the check goes on behind it. Begin without a cursor, go on with
+    /// state, blobs, streams, values, records of answers and names, and whether search knows of its nodes. What is
+    /// damaged is a finding, and the check goes on behind it. Begin without a cursor, go on with
     /// [`VerifyPage::next`]; or use [`verify`].
     ///
     /// # Errors

@@ -2,10 +2,11 @@
 
 use std::sync::Arc;
 
-use contexture_ir::{CheckpointName, StreamId};
+use contexture_ir::{CheckpointName, ResponseId, StreamId};
 use contexture_store::{
     Activation, AppendChunks, AppendRequest, BlobId, CollectRequest, Error, Expected, KeyScope,
-    Maintenance, NodeKind, PutEntry, RefChange, StateKey, StatePatch, Store, StreamClaim, verify,
+    Maintenance, NewItem, NodeKind, PutEntry, RefChange, ResponseInputs, ResponseRecord, StateKey,
+    StatePatch, Store, StreamClaim, verify,
 };
 use contexture_store_postgres::{PostgresOptions, PostgresStore};
 use contexture_store_testkit::Chat;
@@ -67,6 +68,33 @@ async fn filled(store: Arc<dyn Store>, id: &str) -> Chat {
     }
     beside(&chat).await;
     chat
+}
+
+/// An answer computed from the beginning, and one from a node, with what went into it.
+async fn answered(chat: &Chat) {
+    for (word, base) in [
+        ("of nothing", None),
+        (
+            "of a node",
+            Some(node("number 8 word word word word word word word word ")),
+        ),
+    ] {
+        let id = ResponseId::derive("response", &[word.as_bytes()]);
+        let record = ResponseRecord {
+            usage: Some(r#"{"input_tokens":1}"#.into()),
+            inputs: ResponseInputs::Recorded(word.repeat(200).into_bytes().into()),
+            ..ResponseRecord::new(id, base, NOW)
+        };
+        let answer = NewItem {
+            response: Some(id),
+            ..item(word)
+        };
+        let request = AppendRequest {
+            response: Some(record),
+            ..AppendRequest::new(Chat::at_tip("main"), vec![answer], NOW)
+        };
+        chat.append(request).await.unwrap();
+    }
 }
 
 /// Values, one of them deleted, and a stream.
@@ -258,6 +286,22 @@ const DAMAGES: &[(&str, &[(&str, &str)])] = &[
         "DELETE FROM listings WHERE id = 'chat'",
         &[("conversation", "its listing")],
     ),
+    (
+        "UPDATE responses SET status = 9 WHERE base_node IS NULL",
+        &[("response", "")],
+    ),
+    (
+        "UPDATE responses SET usage = '\\xff' WHERE base_node IS NULL",
+        &[("response", "")],
+    ),
+    (
+        "UPDATE responses SET base_node = decode(repeat('00', 16), 'hex') WHERE base_node IS NOT NULL",
+        &[("response", "")],
+    ),
+    (
+        "UPDATE responses SET base_node = '\\x00' WHERE base_node IS NOT NULL",
+        &[("response", "")],
+    ),
 ];
 
 /// Does damage to a table, looks, and puts the table back.
@@ -282,6 +326,8 @@ async fn what_is_damaged_is_found_where_it_is() {
     let store = database.store().await;
     let chat = filled(Arc::clone(&store), "chat").await;
     let other = filled(Arc::clone(&store), "other").await;
+    answered(&chat).await;
+    answered(&other).await;
     let client = database.client().await;
     // Its key, which the damage to its listing takes away.
     let key = "SELECT encode(conversation, 'hex') FROM contexture.listings WHERE id = 'chat'";

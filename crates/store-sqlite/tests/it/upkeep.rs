@@ -3,11 +3,11 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use contexture_ir::{CheckpointName, NodeId, StreamId};
+use contexture_ir::{CheckpointName, NodeId, ResponseId, StreamId};
 use contexture_store::{
     Activation, AppendChunks, AppendRequest, BlobId, CollectRequest, Error, Expected, KeyScope,
-    Maintenance, NewItem, NodeKind, PutEntry, RefChange, StateKey, StatePatch, Store, Thing,
-    verify,
+    Maintenance, NewItem, NodeKind, PutEntry, RefChange, ResponseInputs, ResponseRecord, StateKey,
+    StatePatch, Store, Thing, verify,
 };
 use contexture_store_sqlite::{SqliteOptions, SqliteStore, Synchronous};
 use contexture_store_testkit::Chat;
@@ -73,6 +73,27 @@ async fn filled(store: Arc<dyn Store>, id: &str) -> Chat {
     chat
 }
 
+/// An answer computed from the beginning, and one from a node, with what went into it.
+async fn answered(chat: &Chat) {
+    for (word, base) in [("of nothing", None), ("of a node", Some(node(&first(8))))] {
+        let id = ResponseId::derive("response", &[word.as_bytes()]);
+        let record = ResponseRecord {
+            usage: Some(r#"{"input_tokens":1}"#.into()),
+            inputs: ResponseInputs::Recorded(word.repeat(200).into_bytes().into()),
+            ..ResponseRecord::new(id, base, NOW)
+        };
+        let answer = NewItem {
+            response: Some(id),
+            ..item(word)
+        };
+        let request = AppendRequest {
+            response: Some(record),
+            ..AppendRequest::new(Chat::at_tip("main"), vec![answer], NOW)
+        };
+        chat.append(request).await.unwrap();
+    }
+}
+
 /// Streams, running and ended, and values in all scopes.
 async fn beside(chat: &Chat) {
     let streams = chat.store.streams().unwrap();
@@ -125,6 +146,8 @@ async fn what_is_sound_has_no_findings_and_what_is_damaged_is_found_where_it_is(
         filled(Arc::clone(&store), "chat").await,
         filled(store, "other").await,
     );
+    answered(&chat).await;
+    answered(&other).await;
     assert_eq!(findings(&chat).await, []);
     assert_eq!(findings(&other).await, []);
     assert_eq!(upkeep(&chat).verify_medium().await.unwrap(), [""; 0]);
@@ -162,6 +185,12 @@ async fn what_is_sound_has_no_findings_and_what_is_damaged_is_found_where_it_is(
         ("UPDATE key_values SET value = x'00' WHERE scope = 'chat' AND key = 'kept'".to_owned(), &[("value", "kept")]),
         ("UPDATE key_values SET value = NULL WHERE scope = 'chat' AND key = 'kept'".to_owned(), &[("value", "kept")]),
         ("UPDATE key_values SET version = 0 WHERE scope = 'chat' AND key = 'gone'".to_owned(), &[("value", "gone")]),
+        ("UPDATE responses SET inputs = x'00' WHERE id = 1 << 32 | 1".to_owned(), &[("response", "")]),
+        ("UPDATE responses SET codec = 9 WHERE id = 1 << 32 | 2".to_owned(), &[("response", "")]),
+        ("UPDATE responses SET status = 9 WHERE id = 1 << 32 | 2".to_owned(), &[("response", "")]),
+        ("UPDATE responses SET usage = x'ff' WHERE id = 1 << 32 | 1".to_owned(), &[("response", "")]),
+        ("UPDATE responses SET base_node = x'00000000000000000000000000000000' WHERE id = 1 << 32 | 2".to_owned(), &[("response", "row 2")]),
+        ("UPDATE responses SET base_node = x'00' WHERE id = 1 << 32 | 2".to_owned(), &[("response", "row 2")]),
         ("UPDATE key_values SET key = '' WHERE scope = 'chat' AND key = 'kept'".to_owned(), &[("value", "")]),
     ] {
         let path = directory.path().join("damaged.db");
