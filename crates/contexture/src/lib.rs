@@ -89,8 +89,7 @@ pub use contexture_store_sqlite as store_sqlite;
 #[cfg(feature = "postgres")]
 pub use contexture_store_postgres as store_postgres;
 
-/// Copies of tool outputs outside the database, with the feature `offload`: `contexture-offload`.
-#[cfg(feature = "offload")]
+/// Copies of tool outputs outside the database; as objects with the feature `offload`: `contexture-offload`.
 pub use contexture_offload as offload;
 
 /// Conversations: `contexture-engine`.

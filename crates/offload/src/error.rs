@@ -14,8 +14,8 @@ pub enum OffloadError {
         /// The key.
         key: Key,
     },
-    /// There was one, the only one, and it was evicted.
-    #[error("copy {key} was evicted, and there is no other")]
+    /// There was one, and it was evicted.
+    #[error("copy {key} was evicted")]
     Evicted {
         /// The key.
         key: Key,

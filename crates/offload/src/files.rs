@@ -144,9 +144,7 @@ impl Files {
             Err(OffloadError::NotFound { .. } | OffloadError::Evicted { .. }) => return Ok(false),
             Err(error) => return Err(error),
         };
-        if entry.holding == Holding::Only {
-            self.write(Kind::Gone, &entry, &Bytes::new())?;
-        }
+        self.write(Kind::Gone, &entry, &Bytes::new())?;
         remove(&self.path(key, Kind::Held(entry.holding)))?;
         self.sync(key)?;
         Ok(true)

@@ -2,12 +2,13 @@
 //!
 //! The tree of a conversation keeps every output, and links are resolved there. What lies here is *derived*: a copy
 //! of a text that the tree still has, put where `grep` or another process can reach it. It may be swept away at any
-//! time by age, number or size; nothing is ever swept unless somebody asks. A host may also keep a text here *only*:
-//! then a sweep leaves it alone unless told otherwise, and a text of this kind that was evicted leaves a tombstone,
-//! so that reading it says [`OffloadError::Evicted`] and not that it never was.
+//! time by age, number or size; nothing is ever swept unless somebody asks. What was evicted leaves a tombstone, an
+//! empty file or object: reading it says [`OffloadError::Evicted`] and not that it never was, and whoever puts back
+//! what is missing leaves it alone. A host may also keep a text here *only*: then a sweep leaves it alone unless told
+//! otherwise.
 //!
-//! * [`OffloadStore`] is the trait, its documentation the contract; [`FsOffloadStore`], [`ObjectOffloadStore`] and
-//!   [`MemoryOffloadStore`] fulfil it, and anybody's own may.
+//! * [`OffloadStore`] is the trait, its documentation the contract; [`FsOffloadStore`], [`MemoryOffloadStore`] and, with
+//!   the feature `objects`, `ObjectOffloadStore` fulfil it, and anybody's own may.
 //! * [`Key`] names a copy by digests of owner and conversation and by the hash of the output: what a listing or a
 //!   path shows tells nobody whose it is, and nothing that a model or a user wrote ever becomes a part of a path.
 //! * [`sweep`] applies caps, and reports.
@@ -22,6 +23,7 @@ mod fs;
 mod key;
 mod memory;
 mod name;
+#[cfg(feature = "objects")]
 mod object;
 mod store;
 mod sweep;
@@ -30,6 +32,7 @@ pub use error::OffloadError;
 pub use fs::FsOffloadStore;
 pub use key::{Key, Scope};
 pub use memory::MemoryOffloadStore;
+#[cfg(feature = "objects")]
 pub use object::ObjectOffloadStore;
 pub use store::{Entry, Holding, OffloadStore, Put, Reconciled, Stats};
 pub use sweep::{Caps, Evict, Evicted, EvictedBy, Failed, Swept, sweep, sweep_with};

@@ -98,13 +98,10 @@ impl OffloadStore for MemoryOffloadStore {
 
     async fn evict(&self, key: &Key, _at_ms: i64) -> Result<bool, OffloadError> {
         let mut texts = self.texts();
-        let Some(Held::Text(_, entry)) = texts.get(key) else {
-            return Ok(false);
-        };
-        match entry.holding {
-            Holding::Only => texts.insert(*key, Held::Gone),
-            Holding::Copy => texts.remove(key),
-        };
+        match texts.get_mut(key) {
+            Some(held @ Held::Text(..)) => *held = Held::Gone,
+            Some(Held::Gone) | None => return Ok(false),
+        }
         Ok(true)
     }
 

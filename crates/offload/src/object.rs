@@ -207,15 +207,13 @@ impl OffloadStore for ObjectOffloadStore {
     }
 
     async fn evict(&self, key: &Key, _at_ms: i64) -> Result<bool, OffloadError> {
-        let (entry, path) = match self.find(key).await {
-            Ok(found) => found,
+        let path = match self.find(key).await {
+            Ok((_, path)) => path,
             Err(OffloadError::NotFound { .. } | OffloadError::Evicted { .. }) => return Ok(false),
             Err(error) => return Err(error),
         };
-        if entry.holding == Holding::Only {
-            self.write(&self.path(key, Kind::Gone), Bytes::new())
-                .await?;
-        }
+        self.write(&self.path(key, Kind::Gone), Bytes::new())
+            .await?;
         self.delete(&path).await?;
         Ok(true)
     }

@@ -53,7 +53,7 @@ pub trait OffloadStore: fmt::Debug + Send + Sync {
     /// The texts there are, by key; tombstones are none.
     async fn list(&self, scope: &Scope) -> Result<Vec<Entry>, OffloadError>;
 
-    /// Removes a text, and leaves a tombstone if it was the only one. Says whether there was one.
+    /// Removes a text, and leaves a tombstone. Says whether there was one.
     async fn evict(&self, key: &Key, at_ms: i64) -> Result<bool, OffloadError>;
 
     /// Removes everything of a scope, tombstones too, and says how many texts there were.

@@ -27,7 +27,7 @@ pub enum Evict {
     /// Copies of what the tree has.
     #[default]
     Copies,
-    /// Those that are held only here too, for ever: they leave a tombstone.
+    /// Those that are held only here too: their text is gone for ever.
     EvenTheOnly,
 }
 

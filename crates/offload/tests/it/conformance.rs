@@ -69,29 +69,24 @@ async fn what_is_not_there_is_not_found(Backend { store, .. }: &Backend) {
     assert_eq!(store.clear(&Scope::All).await.unwrap(), 0);
 }
 
-async fn an_evicted_copy_leaves_nothing(Backend { store, .. }: &Backend) {
-    let key = put(&**store, TEXT, 1_000).await;
-    assert!(store.evict(&key, 2_000).await.unwrap());
-    assert!(!store.evict(&key, 2_000).await.unwrap());
-    let error = store.get(&key, None, 2_000).await.unwrap_err();
-    assert!(matches!(error, OffloadError::NotFound { .. }), "{error}");
-}
-
-async fn the_only_text_leaves_a_tombstone(Backend { store, .. }: &Backend) {
-    puts(&**store, TEXT, Holding::Only, 1_000).await;
-    let key = key(TEXT);
-    assert!(store.evict(&key, 2_000).await.unwrap());
-    for error in [
-        store.get(&key, None, 3_000).await.unwrap_err(),
-        store.stat(&key).await.unwrap_err(),
-    ] {
-        assert!(matches!(error, OffloadError::Evicted { .. }), "{error}");
+async fn what_is_evicted_leaves_a_tombstone(Backend { store, .. }: &Backend) {
+    for holding in [Holding::Copy, Holding::Only] {
+        puts(&**store, TEXT, holding, 1_000).await;
+        let key = key(TEXT);
+        assert!(store.evict(&key, 2_000).await.unwrap());
+        for error in [
+            store.get(&key, None, 3_000).await.unwrap_err(),
+            store.stat(&key).await.unwrap_err(),
+        ] {
+            assert!(matches!(error, OffloadError::Evicted { .. }), "{error}");
+        }
+        assert!(held(&**store).await.is_empty());
+        assert!(!store.evict(&key, 3_000).await.unwrap());
+        // Put again it is there again.
+        assert_eq!(puts(&**store, TEXT, holding, 4_000).await, Put::New);
+        assert_eq!(store.get(&key, None, 5_000).await.unwrap(), TEXT);
+        store.clear(&Scope::All).await.unwrap();
     }
-    assert!(held(&**store).await.is_empty());
-    assert!(!store.evict(&key, 3_000).await.unwrap());
-    // Put again it is there again.
-    assert_eq!(puts(&**store, TEXT, Holding::Only, 4_000).await, Put::New);
-    assert_eq!(store.get(&key, None, 5_000).await.unwrap(), TEXT);
 }
 
 async fn what_is_held_only_here_stays_so(Backend { store, .. }: &Backend) {
@@ -192,8 +187,7 @@ table! {
     putting_again_changes_nothing
     what_was_removed_or_spoiled_is_put_right
     what_is_not_there_is_not_found
-    an_evicted_copy_leaves_nothing
-    the_only_text_leaves_a_tombstone
+    what_is_evicted_leaves_a_tombstone
     what_is_held_only_here_stays_so
     one_owner_sees_nothing_of_another
     clearing_removes_tombstones_too
