@@ -4,12 +4,14 @@ use std::sync::Arc;
 
 use contexture_catalogue::Catalogue;
 use contexture_ir::{ConversationId, NodeId, Owner};
+use contexture_offload::OffloadStore;
 use contexture_store::{
     Conversation as Record, ConversationPage, ListConversations, MemoryStore, Store,
 };
 use contexture_store_sqlite::SqliteStore;
 
 use crate::compaction::Breakers;
+use crate::copies::Copies;
 use crate::environment::{Clock, IdSource, RandomIds, SystemClock};
 use crate::error::EngineError;
 use crate::events::{Events, Watchers};
@@ -26,6 +28,7 @@ pub struct Engine {
     ids: Arc<dyn IdSource>,
     catalogue: Arc<Catalogue>,
     secrets: Option<Arc<Secrets>>,
+    copies: Option<Copies>,
     breakers: Arc<Breakers>,
     record_level: RecordLevel,
     targets: Arc<Targets>,
@@ -42,6 +45,7 @@ impl Engine {
             ids: Arc::new(RandomIds),
             catalogue: Arc::new(Catalogue::builtin().clone()),
             secrets: None,
+            copies: None,
             breakers: Arc::default(),
             record_level: RecordLevel::default(),
             targets: Arc::default(),
@@ -102,6 +106,19 @@ impl Engine {
         self
     }
 
+    /// The same engine, that copies the texts of tool outputs of more than `over` bytes to a place outside
+    /// the database, for programs that want a file. Default: nowhere.
+    ///
+    /// A copy is put after its output is stored, and before the call that stored it returns; one that
+    /// fails is counted in [`Happened::Copied`](crate::Happened::Copied) and fails nothing else. What is
+    /// missing is put by [`Conversation::reconcile_copies`](crate::Conversation::reconcile_copies): after
+    /// a crash, and for sessions that were imported. Reads never ask the copies: the tree has every text.
+    #[must_use]
+    pub fn with_offload(mut self, store: Arc<dyn OffloadStore>, over: usize) -> Self {
+        self.copies = Some(Copies { store, over });
+        self
+    }
+
     /// The same engine, keeping so much of each call with its answer. Default:
     /// [`RecordLevel::Inputs`]. What holds a secret that [`Self::with_secrets`] knows, or is larger than
     /// the store takes, is kept as hashes.
@@ -147,6 +164,10 @@ impl Engine {
     #[must_use]
     pub fn catalogue(&self) -> &Catalogue {
         &self.catalogue
+    }
+
+    pub(crate) const fn copies(&self) -> Option<&Copies> {
+        self.copies.as_ref()
     }
 
     pub(crate) fn secrets(&self) -> Option<&Secrets> {

@@ -112,6 +112,9 @@ pub enum EngineError {
     /// Fragments that cannot be rendered.
     #[error(transparent)]
     Render(#[from] contexture_render::RenderError),
+    /// The place of copies of outputs failed.
+    #[error(transparent)]
+    Offload(#[from] contexture_offload::OffloadError),
     /// The model is not in the catalogue.
     #[error(transparent)]
     Catalogue(#[from] contexture_catalogue::CatalogueError),
@@ -189,6 +192,7 @@ impl EngineError {
             Self::NotImported { .. } => "not_imported",
             Self::ConversationExists { .. } => "already_exists",
             Self::Render(_) => "cannot_render",
+            Self::Offload(error) => error.kind(),
             Self::Catalogue(_) => "unknown_model",
             Self::Refused(refusal) => refusal.kind(),
             Self::NothingToCompact { .. } => "nothing_to_compact",
@@ -205,6 +209,7 @@ impl EngineError {
     pub fn is_retryable(&self) -> bool {
         match self {
             Self::Store(error) => error.is_retryable(),
+            Self::Offload(error) => error.is_retryable(),
             Self::Name(_)
             | Self::UnsupportedDatabase { .. }
             | Self::NoLink { .. }

@@ -15,6 +15,8 @@ use std::time::Duration;
 use contexture_compile::EpochReason;
 use contexture_ir::{ConversationId, NodeId, Owner, ResponseId, Usage};
 
+use crate::copies::CopyReport;
+
 /// How many events wait for a watcher at most.
 const QUEUE: usize = 1_024;
 
@@ -67,6 +69,11 @@ pub enum Happened {
     Uncompacted {
         /// The compaction.
         compaction: NodeId,
+    },
+    /// Long outputs were copied to where [`Engine::with_offload`](crate::Engine::with_offload) says.
+    Copied {
+        /// How many, and how many could not be.
+        report: CopyReport,
     },
     /// A model read again what it was shown in part.
     ContextRead,

@@ -11,6 +11,8 @@ mod builder;
 mod call;
 mod compaction;
 mod conversation;
+mod copies;
+mod copying;
 mod draft;
 mod engine;
 mod environment;
@@ -51,6 +53,7 @@ pub use compaction::{
     Prepared, Reported, Trigger, UsagePreference, WrittenSummary,
 };
 pub use conversation::Conversation;
+pub use copies::CopyReport;
 pub use draft::Draft;
 pub use engine::Engine;
 pub use environment::{Clock, IdSource, RandomIds, SystemClock, TestClock, TestIds};

@@ -132,10 +132,7 @@ impl Conversation {
         let covers = adopted.iter().map(|adopted| adopted.change.clone());
         request.patch.changes.extend(covers);
         request.response = Some(response);
-        let appended = self
-            .store()
-            .append(self.owner(), self.id(), request)
-            .await?;
+        let appended = self.append_request(request).await?;
         recorded.head = appended.head;
         recorded.sibling = appended.sibling;
         recorded.nodes = appended.nodes;

@@ -170,10 +170,7 @@ impl Conversation {
             changes: self.fragment_change()?.into_iter().collect(),
             from: 0,
         };
-        Ok(self
-            .store()
-            .append(self.owner(), self.id(), request)
-            .await?)
+        self.append_request(request).await
     }
 
     fn committed(

@@ -8,6 +8,7 @@
 
 mod calls;
 mod compaction;
+mod copies;
 mod deepagents;
 mod drafts;
 mod events;

@@ -1,0 +1,108 @@
+//! Copies of long outputs outside the database, put as the outputs are stored.
+//!
+//! A copy is derived. It is put behind the transaction that stores its output and never fails it: what could not be put
+//! is counted, told to watchers, and put by [`Conversation::reconcile_copies`]. What was evicted stays evicted.
+//!
+//! Not here: the places, and sweeping them (`contexture-offload`); reading an output again, which asks the tree
+//! ([`Conversation::linked`]).
+
+use std::collections::BTreeSet;
+
+use bytes::Bytes;
+use contexture_ir::{ContentHash, Item};
+use contexture_offload::{Holding, Key, OffloadError, Scope};
+use contexture_store::{AppendRequest, Appended, NewItem, NodeKind};
+
+use crate::conversation::Conversation;
+use crate::copies::CopyReport;
+use crate::error::EngineError;
+use crate::events::Happened;
+use crate::path::Path;
+
+impl Conversation {
+    /// Appends, and copies the long outputs of what was appended.
+    pub(crate) async fn append_request(
+        &self,
+        request: AppendRequest,
+    ) -> Result<Appended, EngineError> {
+        let outputs = self.long_outputs(&request.items);
+        let appended = self.store().append(self.owner(), self.id(), request);
+        let appended = appended.await?;
+        let mut report = CopyReport::default();
+        for (content, text) in outputs {
+            self.copy(content, text, &mut report).await;
+        }
+        self.tell_copied(report);
+        Ok(appended)
+    }
+
+    /// Puts the copies that are missing, of all branches' outputs: what was stored while the place failed, or before
+    /// [`Engine::with_offload`](crate::Engine::with_offload). Without that it does nothing.
+    ///
+    /// Reads all of the conversation's paths.
+    ///
+    /// # Errors
+    /// [`EngineError::Offload`] if what is there cannot be listed, or the store's.
+    pub async fn reconcile_copies(&self) -> Result<CopyReport, EngineError> {
+        let mut report = CopyReport::default();
+        let Some(copies) = self.engine().copies() else {
+            return Ok(report);
+        };
+        let scope = Scope::conversation(self.owner(), self.id());
+        let held = copies.store.list(&scope).await?;
+        let held: BTreeSet<ContentHash> = held.iter().map(|entry| entry.key.content()).collect();
+        let mut seen = BTreeSet::new();
+        for branch in self.refs().await?.branches {
+            let Some(head) = branch.head else { continue };
+            let known = |id: &_| seen.contains(id);
+            let new = Path::load_new(self.store(), self.owner(), self.id(), head, known).await?;
+            for (node, item) in &new {
+                seen.insert(node.id);
+                let missing = node.redacted_ms.is_none() && !held.contains(&node.content_hash);
+                let Some(text) = copies.text(item).filter(|_| missing) else {
+                    continue;
+                };
+                let key = Key::new(self.owner(), self.id(), node.content_hash);
+                match copies.store.stat(&key).await {
+                    Err(OffloadError::Evicted { .. }) => report.evicted += 1,
+                    _ => self.copy(node.content_hash, text, &mut report).await,
+                }
+            }
+        }
+        self.tell_copied(report);
+        Ok(report)
+    }
+
+    fn long_outputs(&self, items: &[NewItem]) -> Vec<(ContentHash, Bytes)> {
+        let Some(copies) = self.engine().copies() else {
+            return Vec::new();
+        };
+        let outputs = items.iter().filter(|item| {
+            item.kind == NodeKind::FunctionCallOutput && item.json.len() > copies.over
+        });
+        outputs
+            .filter_map(|new| {
+                let text = copies.text(&Item::parse(&new.json).ok()?)?;
+                Some((ContentHash::of(new.json.as_bytes()), text))
+            })
+            .collect()
+    }
+
+    async fn copy(&self, content: ContentHash, text: Bytes, report: &mut CopyReport) {
+        let Some(copies) = self.engine().copies() else {
+            return;
+        };
+        let key = Key::new(self.owner(), self.id(), content);
+        let now = self.engine().now_ms();
+        match copies.store.put(&key, text, Holding::Copy, now).await {
+            Ok(_) => report.put += 1,
+            Err(_) => report.failed += 1,
+        }
+    }
+
+    fn tell_copied(&self, report: CopyReport) {
+        if report.put + report.failed > 0 {
+            self.tell(|| Happened::Copied { report });
+        }
+    }
+}
