@@ -1,6 +1,7 @@
 //! What layers decide: about a call of a tool, about an answer; and what they are told to decide by.
 
 use contexture_ir::{Item, Raw, RunId, Usage};
+use contexture_tools::ToolId;
 
 /// A call of a tool that is about to run: the tool that was reached, whatever the route.
 #[derive(Clone, Debug, PartialEq)]
@@ -13,6 +14,17 @@ pub struct ToolRequest {
     pub call_id: String,
     /// The tool's own arguments.
     pub arguments: Raw,
+}
+
+impl ToolRequest {
+    /// The tool's name, to hold [patterns](contexture_tools::Pattern) against.
+    #[must_use]
+    pub fn id(&self) -> ToolId {
+        match self.tool.split_once('/') {
+            Some((group, name)) => ToolId::of(group, name),
+            None => ToolId::flat(self.tool.as_str()),
+        }
+    }
 }
 
 /// Whether a call of a tool may run.

@@ -31,6 +31,12 @@ impl LayerId {
         Ok(Self(text.into()))
     }
 
+    /// A name that stands in our own source.
+    pub(crate) fn built_in(name: &'static str) -> Self {
+        debug_assert!(Self::new(name).is_ok(), "{name} is no name of a layer");
+        Self(name.into())
+    }
+
     /// The text.
     #[must_use]
     pub fn as_str(&self) -> &str {

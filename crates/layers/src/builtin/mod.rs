@@ -1,3 +1,17 @@
 //! The layers that are built in. Each is an ordinary [`Layer`](crate::Layer): what they do, a layer of yours can do.
 //!
 //! Not here: the trait, and the running of hooks.
+
+mod guardrails;
+mod plan;
+mod skills;
+mod tool;
+
+pub use guardrails::{
+    Answer, Forbidden, Guard, Guardrails, JsonOutput, MaxLength, OnHit, ToolCalls, ToolRule,
+};
+pub use plan::{Plan, PlanState, Task, TaskStatus};
+pub use skills::{
+    ActivatedBy, ActiveSkill, AllowedTool, LoadedSkills, Precedence, RefusedSkill, Skill,
+    SkillError, SkillFileError, SkillFolders, Skills, SkillsState, UnknownFields,
+};

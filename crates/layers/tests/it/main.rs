@@ -9,8 +9,12 @@
 mod eventual;
 mod failures;
 mod functions;
+mod guardrails;
 mod isolation;
 mod lists;
 mod order;
+mod plan;
 mod probe;
+mod skills;
+mod stage;
 mod states;

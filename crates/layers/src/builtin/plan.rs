@@ -1,0 +1,303 @@
+//! The task list: what the agent means to do, kept by the model itself, shown at the very end of every call.
+//!
+//! It is one tool, `update_plan`, which sets the whole list or changes tasks by id. The list is of the path, so a rewound
+//! conversation has the list it had then; a child run begins with an empty one.
+//!
+//! Not here: doing the tasks, or checking that they were done.
+
+use async_trait::async_trait;
+use contexture_compile::{Band, Budget, Contribution, Stability};
+use contexture_ir::{Fragment, Raw};
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+
+use super::tool::{read, result, schema, unknown};
+use crate::context::HookContext;
+use crate::error::LayerError;
+use crate::function::{FunctionError, FunctionSpec};
+use crate::id::LayerId;
+use crate::layer::Layer;
+use crate::recall::Recall;
+use crate::spec::LayerSpec;
+
+/// The most tasks of a list.
+const TASKS: usize = 50;
+/// The most characters of a task.
+const CHARACTERS: usize = 500;
+/// The most characters of a task's id.
+const ID: usize = 32;
+
+/// The task list as a layer, named `plan`.
+///
+/// Limits: 50 tasks of 500 characters, ids of 32. What is over leaves the view first where its 2,000 tokens do not
+/// hold all.
+///
+/// ```
+/// use contexture_ir::{BranchName, ConversationId, Owner, Raw};
+/// use contexture_layers::builtin::{Plan, TaskStatus};
+/// use contexture_layers::{HookContext, Layers};
+///
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # tokio::runtime::Builder::new_current_thread().enable_time().build()?.block_on(async {
+/// let layers = Layers::new().with(Plan::new())?;
+/// let chat = ConversationId::new("example")?;
+/// let context = HookContext::new(Owner::new("ada")?, chat, BranchName::main());
+/// let mut states = layers.states([]);
+/// layers.init(&mut states, &context).await?;
+///
+/// let whole = r#"{"tasks":[{"text":"read"},{"text":"write"}]}"#;
+/// layers.call(&mut states, "update_plan", &Raw::parse(whole)?, &context).await?;
+/// let change = r#"{"changes":[{"id":"1","status":"done"}]}"#;
+/// layers.call(&mut states, "update_plan", &Raw::parse(change)?, &context).await?;
+/// assert_eq!(layers.state::<Plan>(&states)?.tasks[0].status, TaskStatus::Done);
+/// # Ok(())
+/// # })
+/// # }
+/// ```
+#[derive(Clone, Debug)]
+pub struct Plan {
+    id: LayerId,
+}
+
+/// What [`Plan`] keeps.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PlanState {
+    /// The tasks, in the order of the list.
+    pub tasks: Vec<Task>,
+}
+
+/// Something to do.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Task {
+    /// Its name within the list.
+    pub id: String,
+    /// What is to be done.
+    pub text: String,
+    /// How far it is.
+    pub status: TaskStatus,
+}
+
+/// How far a task is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum TaskStatus {
+    /// Not begun.
+    #[default]
+    Pending,
+    /// Begun.
+    InProgress,
+    /// Over, with success.
+    Done,
+    /// Given up.
+    Dropped,
+}
+
+impl TaskStatus {
+    /// The lower-case word.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Pending => "pending",
+            Self::InProgress => "in_progress",
+            Self::Done => "done",
+            Self::Dropped => "dropped",
+        }
+    }
+
+    const fn is_over(self) -> bool {
+        matches!(self, Self::Done | Self::Dropped)
+    }
+}
+
+/// The arguments of `update_plan`.
+#[derive(Deserialize)]
+struct Update {
+    tasks: Option<Vec<NewTask>>,
+    changes: Option<Vec<Change>>,
+}
+
+#[derive(Deserialize)]
+struct NewTask {
+    id: Option<String>,
+    text: String,
+    #[serde(default)]
+    status: TaskStatus,
+}
+
+#[derive(Deserialize)]
+struct Change {
+    id: String,
+    text: Option<String>,
+    status: Option<TaskStatus>,
+}
+
+impl Plan {
+    /// An empty list.
+    #[must_use]
+    pub fn new() -> Self {
+        Self {
+            id: LayerId::built_in("plan"),
+        }
+    }
+}
+
+impl Default for Plan {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl PlanState {
+    fn update(&mut self, update: Update) -> Result<(), String> {
+        if let Some(tasks) = update.tasks {
+            if tasks.len() > TASKS {
+                return Err(format!("{} tasks, the limit is {TASKS}", tasks.len()));
+            }
+            self.tasks.clear();
+            for task in tasks {
+                let id = task.id.unwrap_or_else(|| self.free_id());
+                if self.tasks.iter().any(|other| other.id == id) {
+                    return Err(format!("two tasks have the id {id:?}"));
+                }
+                checked("id", &id, ID)?;
+                checked("text", &task.text, CHARACTERS)?;
+                self.tasks.push(Task {
+                    id,
+                    text: task.text,
+                    status: task.status,
+                });
+            }
+        }
+        for change in update.changes.unwrap_or_default() {
+            let Some(task) = self.tasks.iter_mut().find(|task| task.id == change.id) else {
+                let there: Vec<&str> = self.tasks.iter().map(|task| task.id.as_str()).collect();
+                let there = there.join(", ");
+                return Err(format!(
+                    "there is no task {:?}; there are: {there}",
+                    change.id
+                ));
+            };
+            if let Some(text) = change.text {
+                checked("text", &text, CHARACTERS)?;
+                task.text = text;
+            }
+            task.status = change.status.unwrap_or(task.status);
+        }
+        Ok(())
+    }
+
+    /// The least number, from the place in the list on, that names no task yet.
+    fn free_id(&self) -> String {
+        let mut number = self.tasks.len() + 1;
+        loop {
+            let id = number.to_string();
+            if self.tasks.iter().all(|task| task.id != id) {
+                return id;
+            }
+            number += 1;
+        }
+    }
+}
+
+fn checked(what: &str, text: &str, limit: usize) -> Result<(), String> {
+    let length = text.chars().count();
+    if text.trim().is_empty() {
+        return Err(format!("the {what} of a task is empty"));
+    }
+    if length > limit {
+        return Err(format!(
+            "the {what} of a task has {length} characters, the limit is {limit}"
+        ));
+    }
+    Ok(())
+}
+
+#[async_trait]
+impl Layer for Plan {
+    type State = PlanState;
+
+    fn spec(&self) -> LayerSpec {
+        LayerSpec {
+            budget: Budget::at_most(2_000),
+            ..LayerSpec::new(self.id.clone()).at(Band::Tail, 100, Stability::Volatile)
+        }
+    }
+
+    async fn recall(
+        &self,
+        state: &PlanState,
+        call: &Recall<'_>,
+    ) -> Result<Vec<Contribution>, LayerError> {
+        if state.tasks.is_empty() {
+            return Ok(Vec::new());
+        }
+        let (over, open): (Vec<&Task>, Vec<&Task>) =
+            state.tasks.iter().partition(|task| task.status.is_over());
+        let shown = open.into_iter().chain(over).map(|task| {
+            let status = task.status.as_str();
+            Fragment::new("task", format!("{} [{status}] {}", task.id, task.text))
+        });
+        Ok(vec![call.say_fragments(shown)])
+    }
+
+    async fn on_spawn(
+        &self,
+        _: &PlanState,
+        _: &HookContext,
+    ) -> Result<Option<PlanState>, LayerError> {
+        Ok(Some(PlanState::default()))
+    }
+
+    fn functions(&self) -> Vec<FunctionSpec> {
+        let status = json!({"enum": ["pending", "in_progress", "done", "dropped"]});
+        let input = schema(&json!({
+            "type": "object",
+            "additionalProperties": false,
+            "properties": {
+                "tasks": {
+                    "type": "array",
+                    "maxItems": TASKS,
+                    "description": "The whole list, which replaces the one there is.",
+                    "items": {
+                        "type": "object",
+                        "additionalProperties": false,
+                        "required": ["text"],
+                        "properties": {"id": {"type": "string"}, "text": {"type": "string"}, "status": status},
+                    },
+                },
+                "changes": {
+                    "type": "array",
+                    "maxItems": TASKS,
+                    "description": "Changes of tasks, by id.",
+                    "items": {
+                        "type": "object",
+                        "additionalProperties": false,
+                        "required": ["id"],
+                        "properties": {"id": {"type": "string"}, "text": {"type": "string"}, "status": status},
+                    },
+                },
+            },
+        }));
+        let description = "Keeps your list of tasks. Give the whole list as `tasks`, or `changes` of some of them. \
+             Set a task in_progress before you begin it, and done once it is.";
+        vec![FunctionSpec::new(&self.id, "update", description, input).called("update_plan")]
+    }
+
+    async fn call(
+        &self,
+        state: &mut PlanState,
+        function: &str,
+        arguments: &Raw,
+        context: &HookContext,
+    ) -> Result<Raw, FunctionError> {
+        if function != "update" {
+            return Err(unknown(&self.id, function));
+        }
+        state
+            .update(read(arguments)?)
+            .map_err(FunctionError::Refused)?;
+        let plan = result(&state.tasks)?;
+        context.tell(&self.id, "plan:changed", plan.clone());
+        Ok(plan)
+    }
+}

@@ -1,0 +1,232 @@
+//! Files of strangers: read below a folder and nowhere else, and never waited for.
+//!
+//! A path is walked name by name. A symbolic link is refused wherever it stands, for nobody knows where it leads; so is
+//! whatever is no plain file. On Unix each name is opened relative to the open folder before it, without following
+//! links and without blocking, so that exchanging a file for a link or a pipe in between gains nothing. Elsewhere each
+//! name is looked at before it is opened.
+//!
+//! Not here: which files there are, and what is in them.
+
+use std::fs::File;
+use std::io::{ErrorKind, Read as _};
+use std::path::Path;
+
+use place::Place;
+
+/// The deepest path.
+const DEPTH: usize = 16;
+
+/// Why a file is not read.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum SkillFileError {
+    /// The path is none that may be read.
+    #[error(
+        "{path:?} is no path below the folder: expected at most {DEPTH} names joined by /, without . or .. or a / before them"
+    )]
+    BadPath {
+        /// Its beginning.
+        path: String,
+    },
+    /// Nothing is there.
+    #[error("there is no {name}")]
+    Missing {
+        /// The file or folder.
+        name: String,
+    },
+    /// Something else is there.
+    #[error("{name} is {found}, expected {expected}")]
+    Kind {
+        /// The file or folder.
+        name: String,
+        /// What is there.
+        found: &'static str,
+        /// What may be there.
+        expected: &'static str,
+    },
+    /// The file is too large.
+    #[error("{name} has more than {limit} bytes")]
+    TooLarge {
+        /// The file.
+        name: String,
+        /// The most that is read.
+        limit: u64,
+    },
+    /// The file is not UTF-8 text.
+    #[error("{name} is not UTF-8 text")]
+    NotText {
+        /// The file.
+        name: String,
+    },
+    /// The system says no.
+    #[error("{name} cannot be read: {why}")]
+    Unreadable {
+        /// The file or folder.
+        name: String,
+        /// The system's words.
+        why: String,
+    },
+}
+
+/// The text of the file at `path` below `folder`, names joined by `/`. The folder itself is trusted: it may be reached
+/// by links.
+pub(super) fn read_below(folder: &Path, path: &str, limit: u64) -> Result<String, SkillFileError> {
+    let mut names: Vec<&str> = path.split('/').collect();
+    let fine = |name: &&str| !matches!(*name, "" | "." | "..") && !name.contains(['\0', '\\', ':']);
+    let last = names.pop().filter(|_| names.len() < DEPTH);
+    let Some(last) = last.filter(|last| names.iter().chain([last]).all(fine)) else {
+        let path = path.chars().take(200).collect();
+        return Err(SkillFileError::BadPath { path });
+    };
+    let mut place = Place::open(folder).map_err(|error| failed(".", &error))?;
+    for name in names {
+        expect(&place, name, Kind::Folder)?;
+        place = place.folder(name).map_err(|error| failed(name, &error))?;
+    }
+    expect(&place, last, Kind::File)?;
+    let file = place.file(last).map_err(|error| failed(last, &error))?;
+    text_of(&file, last, limit)
+}
+
+/// What is in an open file, if it is a plain one and not too large.
+fn text_of(file: &File, name: &str, limit: u64) -> Result<String, SkillFileError> {
+    let about = file.metadata().map_err(|error| failed(name, &error))?;
+    let name = name.to_owned();
+    if !about.is_file() {
+        return Err(SkillFileError::Kind {
+            name,
+            found: "something special",
+            expected: Kind::File.as_str(),
+        });
+    }
+    let mut bytes = Vec::new();
+    let read = file.take(limit + 1).read_to_end(&mut bytes);
+    read.map_err(|error| failed(&name, &error))?;
+    if about.len() > limit || bytes.len() as u64 > limit {
+        return Err(SkillFileError::TooLarge { name, limit });
+    }
+    String::from_utf8(bytes).map_err(|_| SkillFileError::NotText { name })
+}
+
+fn expect(place: &Place, name: &str, expected: Kind) -> Result<(), SkillFileError> {
+    let found = place.kind(name).map_err(|error| failed(name, &error))?;
+    if found == expected {
+        return Ok(());
+    }
+    Err(SkillFileError::Kind {
+        name: name.to_owned(),
+        found: found.as_str(),
+        expected: expected.as_str(),
+    })
+}
+
+fn failed(name: &str, error: &std::io::Error) -> SkillFileError {
+    let name = name.to_owned();
+    match error.kind() {
+        ErrorKind::NotFound => SkillFileError::Missing { name },
+        _ => SkillFileError::Unreadable {
+            name,
+            why: error.to_string(),
+        },
+    }
+}
+
+#[cfg(unix)]
+mod place {
+    use std::fs::File;
+    use std::io;
+    use std::os::fd::OwnedFd;
+    use std::path::Path;
+
+    use super::Kind;
+    use rustix::fs::{AtFlags, FileType, Mode, OFlags, open, openat, statat};
+
+    /// An open folder.
+    pub(super) struct Place(OwnedFd);
+
+    impl Place {
+        pub(super) fn open(path: &Path) -> io::Result<Self> {
+            let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+            Ok(Self(open(path, flags, Mode::empty())?))
+        }
+
+        pub(super) fn kind(&self, name: &str) -> io::Result<Kind> {
+            let about = statat(&self.0, name, AtFlags::SYMLINK_NOFOLLOW)?;
+            Ok(match FileType::from_raw_mode(about.st_mode) {
+                FileType::RegularFile => Kind::File,
+                FileType::Directory => Kind::Folder,
+                FileType::Symlink => Kind::Link,
+                _ => Kind::Special,
+            })
+        }
+
+        pub(super) fn folder(&self, name: &str) -> io::Result<Self> {
+            Ok(Self(self.at(name, OFlags::DIRECTORY)?))
+        }
+
+        pub(super) fn file(&self, name: &str) -> io::Result<File> {
+            Ok(self.at(name, OFlags::NONBLOCK | OFlags::NOCTTY)?.into())
+        }
+
+        fn at(&self, name: &str, more: OFlags) -> io::Result<OwnedFd> {
+            let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC | more;
+            Ok(openat(&self.0, name, flags, Mode::empty())?)
+        }
+    }
+}
+
+#[cfg(not(unix))]
+mod place {
+    use std::fs::{File, symlink_metadata};
+    use std::io;
+    use std::path::{Path, PathBuf};
+
+    use super::Kind;
+
+    /// A folder.
+    pub(super) struct Place(PathBuf);
+
+    impl Place {
+        pub(super) fn open(path: &Path) -> io::Result<Self> {
+            Ok(Self(path.to_owned()))
+        }
+
+        pub(super) fn kind(&self, name: &str) -> io::Result<Kind> {
+            let about = symlink_metadata(self.0.join(name))?;
+            Ok(match () {
+                () if about.is_symlink() => Kind::Link,
+                () if about.is_dir() => Kind::Folder,
+                () if about.is_file() => Kind::File,
+                () => Kind::Special,
+            })
+        }
+
+        pub(super) fn folder(&self, name: &str) -> io::Result<Self> {
+            Ok(Self(self.0.join(name)))
+        }
+
+        pub(super) fn file(&self, name: &str) -> io::Result<File> {
+            File::open(self.0.join(name))
+        }
+    }
+}
+
+/// What stands at a name.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    File,
+    Folder,
+    Link,
+    Special,
+}
+
+impl Kind {
+    const fn as_str(self) -> &'static str {
+        match self {
+            Self::File => "a file",
+            Self::Folder => "a folder",
+            Self::Link => "a symbolic link, which is not followed",
+            Self::Special => "something special",
+        }
+    }
+}

@@ -1,0 +1,265 @@
+//! Skills read from folders: each `<folder>/<name>/SKILL.md`, one level deep.
+//!
+//! A skill that cannot be read never keeps another from being read: it is listed, with the reason. This blocks on the
+//! file system.
+//!
+//! Not here: what a file says ([`super::front_matter`]), and how it is opened ([`super::files`]).
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use super::files::{SkillFileError, read_below};
+use super::front_matter;
+use super::skill::{Skill, SkillError, check_name};
+
+/// The largest `SKILL.md`, in bytes.
+const BYTES: u64 = 1 << 20;
+/// The most skills.
+const SKILLS: usize = 1_000;
+/// The most entries of a folder that are looked at.
+const ENTRIES: usize = 10_000;
+
+/// Folders that hold skills.
+///
+/// ```
+/// use contexture_layers::builtin::{SkillFolders, Skills};
+///
+/// # let dir = tempfile::tempdir()?;
+/// # let project = dir.path().join("project");
+/// # let home = dir.path().join("home");
+/// std::fs::create_dir_all(project.join("greeting"))?;
+/// let text = "---\nname: greeting\ndescription: How to greet. Use when somebody arrives.\n---\nSay hello.\n";
+/// std::fs::write(project.join("greeting/SKILL.md"), text)?;
+///
+/// let loaded = SkillFolders::new().with(&project).with(&home).load();
+/// assert_eq!(loaded.skills[0].name, "greeting");
+/// assert_eq!(loaded.refused[0].path, home); // it is not there
+/// let layer = Skills::new(loaded.skills)?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, Debug, Default)]
+pub struct SkillFolders {
+    folders: Vec<(PathBuf, Option<String>)>,
+    precedence: Precedence,
+    unknown: UnknownFields,
+}
+
+/// Which of two skills of one name counts.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Precedence {
+    /// That of the earlier folder.
+    #[default]
+    FirstWins,
+    /// That of the later folder.
+    LastWins,
+}
+
+/// What fields mean that the specification does not know.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum UnknownFields {
+    /// They are listed, and do nothing.
+    #[default]
+    Note,
+    /// The skill is refused, as the specification's own checker does.
+    Refuse,
+}
+
+/// What was found in folders.
+#[derive(Debug, Default)]
+pub struct LoadedSkills {
+    /// The skills, in the order in which their names were first met: folder by folder, by name.
+    pub skills: Vec<Skill>,
+    /// What is none, and why.
+    pub refused: Vec<RefusedSkill>,
+    /// What was read and does not count, for there is another of the name: its place.
+    pub shadowed: Vec<(String, PathBuf)>,
+    /// Fields that do nothing: the skill's place, and their names.
+    pub unknown: Vec<(PathBuf, Vec<String>)>,
+}
+
+/// What is no skill.
+#[derive(Debug)]
+pub struct RefusedSkill {
+    /// Its place.
+    pub path: PathBuf,
+    /// Why.
+    pub error: SkillError,
+}
+
+impl SkillFolders {
+    /// None.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// One folder more.
+    #[must_use]
+    pub fn with(mut self, folder: impl Into<PathBuf>) -> Self {
+        self.folders.push((folder.into(), None));
+        self
+    }
+
+    /// One folder more, its skills being called `namespace:name`.
+    #[must_use]
+    pub fn with_namespace(mut self, folder: impl Into<PathBuf>, namespace: &str) -> Self {
+        self.folders
+            .push((folder.into(), Some(namespace.to_owned())));
+        self
+    }
+
+    /// Which of two skills of one name counts. Default: that of the earlier folder.
+    #[must_use]
+    pub const fn precedence(mut self, precedence: Precedence) -> Self {
+        self.precedence = precedence;
+        self
+    }
+
+    /// What unknown fields mean. Default: they are listed.
+    #[must_use]
+    pub const fn unknown_fields(mut self, unknown: UnknownFields) -> Self {
+        self.unknown = unknown;
+        self
+    }
+
+    /// Reads them. A folder that is named twice, by whatever path, is read once.
+    #[must_use]
+    pub fn load(&self) -> LoadedSkills {
+        let mut loaded = LoadedSkills::default();
+        let mut seen = BTreeSet::new();
+        for (folder, namespace) in &self.folders {
+            let real = fs::canonicalize(folder).unwrap_or_else(|_| folder.clone());
+            if !seen.insert((real, namespace)) {
+                continue;
+            }
+            let named = namespace.as_deref().map_or(Ok(()), check_name);
+            let names = named.and_then(|()| self.names(folder, &mut loaded));
+            let names = match names {
+                Ok(names) => names,
+                Err(error) => {
+                    loaded.refuse(folder.clone(), error);
+                    continue;
+                }
+            };
+            for name in names {
+                if loaded.skills.len() >= SKILLS {
+                    let what = "skills";
+                    let limit = SKILLS;
+                    let error = SkillError::TooMany { what, limit };
+                    loaded.refuse(folder.join(name), error);
+                    return loaded;
+                }
+                match self.read(folder, &name, &mut loaded) {
+                    Ok(None) => {}
+                    Ok(Some(skill)) => {
+                        self.add(skill, namespace.as_deref(), &mut loaded);
+                    }
+                    Err(error) => loaded.refuse(folder.join(name), error),
+                }
+            }
+        }
+        loaded
+    }
+
+    /// The names of a folder's folders, in order. Links are listed as refused: nobody knows where they lead.
+    fn names(&self, folder: &Path, loaded: &mut LoadedSkills) -> Result<Vec<String>, SkillError> {
+        let unreadable = |error: std::io::Error| SkillFileError::Unreadable {
+            name: folder.display().to_string(),
+            why: error.to_string(),
+        };
+        let mut names = Vec::new();
+        for (count, entry) in fs::read_dir(folder).map_err(unreadable)?.enumerate() {
+            if count == ENTRIES {
+                let what = "entries";
+                let limit = ENTRIES;
+                loaded.refuse(folder.to_owned(), SkillError::TooMany { what, limit });
+                break;
+            }
+            let entry = entry.map_err(unreadable)?;
+            let kind = entry.file_type().map_err(unreadable)?;
+            if kind.is_symlink() {
+                let error = SkillFileError::Kind {
+                    name: entry.file_name().display().to_string(),
+                    found: "a symbolic link, which is not followed",
+                    expected: "a folder",
+                };
+                loaded.refuse(entry.path(), error.into());
+            } else if kind.is_dir() {
+                match entry.file_name().into_string() {
+                    Ok(name) => names.push(name),
+                    Err(name) => {
+                        let name = name.display().to_string();
+                        loaded.refuse(entry.path(), SkillError::Name { name });
+                    }
+                }
+            }
+        }
+        names.sort_unstable();
+        Ok(names)
+    }
+
+    /// The skill in a folder of this name; `None` if the folder holds none.
+    fn read(
+        &self,
+        folder: &Path,
+        name: &str,
+        loaded: &mut LoadedSkills,
+    ) -> Result<Option<Skill>, SkillError> {
+        let place = folder.join(name);
+        // The folder of skills is trusted, the skill's own is not: it is walked into from above.
+        let read = |file: &str| read_below(folder, &format!("{name}/{file}"), BYTES);
+        let text = match read("SKILL.md") {
+            Err(SkillFileError::Missing { .. }) => read("skill.md"),
+            text => text,
+        };
+        let text = match text {
+            Err(SkillFileError::Missing { .. }) => return Ok(None),
+            text => text?,
+        };
+        let front_matter::Read { mut skill, unknown } = front_matter::read(&text)?;
+        if skill.name != name {
+            return Err(SkillError::Folder {
+                name: skill.name,
+                folder: name.to_owned(),
+            });
+        }
+        if !unknown.is_empty() {
+            if self.unknown == UnknownFields::Refuse {
+                let fields = unknown.join(", ");
+                return Err(SkillError::UnknownFields { fields });
+            }
+            loaded.unknown.push((place.clone(), unknown));
+        }
+        skill.folder = Some(place);
+        Ok(Some(skill))
+    }
+
+    fn add(&self, mut skill: Skill, namespace: Option<&str>, loaded: &mut LoadedSkills) {
+        if let Some(namespace) = namespace {
+            skill.name = format!("{namespace}:{}", skill.name);
+        }
+        let other = loaded
+            .skills
+            .iter_mut()
+            .find(|other| other.name == skill.name);
+        let lost = match other {
+            None => {
+                loaded.skills.push(skill);
+                return;
+            }
+            Some(other) if self.precedence == Precedence::LastWins => {
+                std::mem::replace(other, skill)
+            }
+            Some(_) => skill,
+        };
+        let place = lost.folder.unwrap_or_default();
+        loaded.shadowed.push((lost.name, place));
+    }
+}
+
+impl LoadedSkills {
+    fn refuse(&mut self, path: PathBuf, error: SkillError) {
+        self.refused.push(RefusedSkill { path, error });
+    }
+}

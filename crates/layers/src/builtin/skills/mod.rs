@@ -1,0 +1,432 @@
+//! Skills: instructions in files that a model reads when it needs them, by the published specification of `SKILL.md`.
+//!
+//! In every call the model sees names and descriptions. It reads a skill with `load_skill` and files beside it with
+//! `read_skill_file`. What it loads is a tool's output: that is where it asked, it changes no earlier byte, and it is
+//! cleared or compacted like any output (the model can load it again). A program activates a skill with the function
+//! `skills_activate`: nobody asked for it in the history, so the instructions stand before the history from then on,
+//! until `skills_deactivate`. Which skills are active is state of the path: a rewind takes it back. A child run begins
+//! with those that a program activated.
+//!
+//! Tools that a skill allows are told to whoever decides ([`Skills::allowed_tools`]); with [`Skills::restricting`] all
+//! others are denied while such a skill is active.
+//!
+//! Not here: running scripts of skills; asking a person about a tool.
+
+mod files;
+mod front_matter;
+mod load;
+mod skill;
+mod substitute;
+
+pub use files::SkillFileError;
+pub use load::{LoadedSkills, Precedence, RefusedSkill, SkillFolders, UnknownFields};
+pub use skill::{AllowedTool, Skill, SkillError};
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use contexture_compile::reading::{Position, excerpt};
+use contexture_compile::{Band, Budget, Contribution, Stability};
+use contexture_ir::{Fragment, Raw, hint, object};
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+
+use super::tool::{read, result, schema, unknown};
+use crate::context::HookContext;
+use crate::decision::{Gate, ToolRequest};
+use crate::error::LayerError;
+use crate::function::{FunctionError, FunctionSpec, Offered};
+use crate::id::LayerId;
+use crate::layer::Layer;
+use crate::recall::Recall;
+use crate::spec::LayerSpec;
+use files::read_below;
+use substitute::substitute;
+
+/// The tool that gives a skill's instructions.
+const LOAD: &str = "load_skill";
+/// The tool that gives a part of a skill's file.
+const READ: &str = "read_skill_file";
+/// The largest file that is read, in bytes.
+const FILE_BYTES: u64 = 1 << 20;
+/// Lines of a file in one answer, if nothing is said.
+const LINES: u64 = 500;
+/// The most characters of a file in one answer.
+const CHARACTERS: usize = 50_000;
+/// The most skills that are active at once.
+const ACTIVE: usize = 20;
+
+/// Skills as a layer, named `skills`.
+///
+/// The list stands in the system prompt under 4,000 tokens, of which the last skills are left out first. Limits: 1,000
+/// skills; files of 1 MiB, given by 500 lines and at most 50,000 characters; 20 active at once.
+///
+/// ```
+/// use contexture_ir::{BranchName, ConversationId, Owner, Raw};
+/// use contexture_layers::builtin::{Skill, Skills};
+/// use contexture_layers::{HookContext, Layers};
+///
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # tokio::runtime::Builder::new_current_thread().enable_time().build()?.block_on(async {
+/// let greet = Skill::new("greet", "How to greet. Use when somebody arrives.", "Greet $0 by name.")?;
+/// let layers = Layers::new().with(Skills::new([greet])?)?;
+/// let context = HookContext::new(Owner::new("ada")?, ConversationId::new("c")?, BranchName::main());
+/// let mut states = layers.states([]);
+/// layers.init(&mut states, &context).await?;
+///
+/// let arguments = Raw::parse(r#"{"name":"greet","arguments":"Grace"}"#)?;
+/// let text = layers.call(&mut states, "load_skill", &arguments, &context).await?;
+/// assert_eq!(text.get(), r#""Greet Grace by name.""#);
+/// # Ok(())
+/// # })
+/// # }
+/// ```
+#[derive(Clone, Debug)]
+pub struct Skills {
+    id: LayerId,
+    skills: Arc<[Skill]>,
+    listing: Budget,
+    restricts: bool,
+}
+
+/// What [`Skills`] keeps: the active skills, as they became active.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SkillsState {
+    /// Oldest first.
+    pub active: Vec<ActiveSkill>,
+}
+
+/// A skill that is active.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ActiveSkill {
+    /// Its name.
+    pub name: String,
+    /// Who activated it, which decides where its instructions stand.
+    pub by: ActivatedBy,
+    /// The arguments it was activated with.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub arguments: Option<String>,
+}
+
+/// Who activated a skill.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ActivatedBy {
+    /// The model, by its tool: the instructions are that tool's output.
+    Model,
+    /// A program: the instructions stand before the history.
+    Program,
+}
+
+#[derive(Deserialize)]
+struct Named {
+    name: String,
+    arguments: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct FileRead {
+    name: String,
+    path: String,
+    line: Option<u64>,
+    column: Option<u64>,
+    lines: Option<u64>,
+}
+
+impl Skills {
+    /// These skills.
+    ///
+    /// # Errors
+    /// [`SkillError::Twice`].
+    pub fn new(skills: impl IntoIterator<Item = Skill>) -> Result<Self, SkillError> {
+        let skills: Arc<[Skill]> = skills.into_iter().collect();
+        for (at, skill) in skills.iter().enumerate() {
+            if skills.iter().take(at).any(|other| other.name == skill.name) {
+                let name = skill.name.clone();
+                return Err(SkillError::Twice { name });
+            }
+        }
+        Ok(Self {
+            id: LayerId::built_in("skills"),
+            skills,
+            listing: Budget::at_most(4_000),
+            restricts: false,
+        })
+    }
+
+    /// The same, the list of skills taking at most so many tokens. Default: 4,000.
+    #[must_use]
+    pub const fn listing_at_most(mut self, tokens: u64) -> Self {
+        self.listing = Budget::at_most(tokens);
+        self
+    }
+
+    /// The same, denying tools that no active skill allows, once one is active that names any. A tool that is allowed
+    /// for something in brackets only is asked about.
+    #[must_use]
+    pub const fn restricting(mut self) -> Self {
+        self.restricts = true;
+        self
+    }
+
+    /// The skills, in the order of the list.
+    #[must_use]
+    pub fn skills(&self) -> &[Skill] {
+        &self.skills
+    }
+
+    /// The tools that the active skills allow without a person being asked, and which skill does.
+    pub fn allowed_tools<'a>(
+        &'a self,
+        state: &'a SkillsState,
+    ) -> impl Iterator<Item = (&'a Skill, &'a AllowedTool)> {
+        let active = state
+            .active
+            .iter()
+            .filter_map(|active| self.find(&active.name));
+        active.flat_map(|skill| skill.allowed_tools.iter().map(move |tool| (skill, tool)))
+    }
+
+    fn find(&self, name: &str) -> Option<&Skill> {
+        self.skills.iter().find(|skill| skill.name == name)
+    }
+
+    fn need(&self, name: &str) -> Result<&Skill, FunctionError> {
+        self.find(name).ok_or_else(|| {
+            let there: Vec<&str> = self.skills.iter().map(|skill| &*skill.name).collect();
+            let shown = there.get(..50).unwrap_or(&there).join(", ");
+            FunctionError::Refused(format!("there is no skill {name:?}; there are: {shown}"))
+        })
+    }
+
+    fn activate(
+        &self,
+        state: &mut SkillsState,
+        named: Named,
+        by: ActivatedBy,
+    ) -> Result<String, FunctionError> {
+        let skill = self.need(&named.name)?;
+        let text = instructions(skill, named.arguments.as_deref());
+        // What a program has put before the history stays there.
+        let by = match state.active.iter().find(|other| other.name == named.name) {
+            Some(other) if by == ActivatedBy::Model => other.by,
+            _ => by,
+        };
+        state.active.retain(|other| other.name != named.name);
+        if state.active.len() >= ACTIVE {
+            let why = format!("{ACTIVE} skills are active already, which is the most");
+            return Err(FunctionError::Refused(why));
+        }
+        state.active.push(ActiveSkill {
+            name: named.name,
+            by,
+            arguments: named.arguments,
+        });
+        Ok(text)
+    }
+
+    async fn read_file(&self, asked: FileRead) -> Result<Raw, FunctionError> {
+        let skill = self.need(&asked.name)?;
+        let folder = skill.folder.as_deref();
+        let place =
+            folder.and_then(|folder| Some((folder.parent()?, folder.file_name()?.to_str()?)));
+        let Some((above, name)) = place else {
+            let why = format!("the skill {} has no files", skill.name);
+            return Err(FunctionError::Refused(why));
+        };
+        let (above, path) = (above.to_owned(), format!("{name}/{}", asked.path));
+        let reading = tokio::task::spawn_blocking(move || read_below(&above, &path, FILE_BYTES));
+        let text = reading.await.map_err(LayerError::failed)?;
+        let text = text.map_err(|error| FunctionError::Refused(error.to_string()))?;
+        let from = Position {
+            column: asked.column.unwrap_or(0),
+            ..Position::line(asked.line.unwrap_or(1))
+        };
+        let lines = asked.lines.unwrap_or(LINES).min(LINES);
+        let part = excerpt(&text, from, lines, CHARACTERS);
+        let next = part
+            .next
+            .map(|at| json!({"line": at.line, "column": at.column}));
+        result(&json!({"text": part.text, "lines": part.lines, "next": next}))
+    }
+}
+
+fn instructions(skill: &Skill, arguments: Option<&str>) -> String {
+    match arguments {
+        Some(arguments) => substitute(&skill.instructions, arguments),
+        None => skill.instructions.clone(),
+    }
+}
+
+#[async_trait]
+impl Layer for Skills {
+    type State = SkillsState;
+
+    fn spec(&self) -> LayerSpec {
+        LayerSpec {
+            budget: self.listing,
+            ..LayerSpec::new(self.id.clone()).at(Band::System, 300, Stability::Epoch)
+        }
+    }
+
+    async fn recall(
+        &self,
+        state: &SkillsState,
+        call: &Recall<'_>,
+    ) -> Result<Vec<Contribution>, LayerError> {
+        let mut said = Vec::new();
+        if !self.skills.is_empty() {
+            let about = format!(
+                "Skills are instructions for certain tasks. Before a task that one is for, read it with {LOAD}."
+            );
+            let listed = self.skills.iter().map(|skill| {
+                let entries = [("name", &skill.name), ("description", &skill.description)];
+                Fragment::new(
+                    "skill",
+                    object(entries.map(|(key, text)| (key, text.as_str()))),
+                )
+            });
+            said.push(call.say_fragments([hint(about)].into_iter().chain(listed)));
+        }
+        for active in &state.active {
+            let skill = self.find(&active.name);
+            let Some(skill) = skill.filter(|_| active.by == ActivatedBy::Program) else {
+                continue;
+            };
+            let text = instructions(skill, active.arguments.as_deref());
+            let entries = [("name", skill.name.clone()), ("instructions", text)];
+            said.push(Contribution {
+                source: format!("{}/{}", self.id, skill.name),
+                band: Band::Anchor,
+                budget: Budget::default(),
+                ..call.say_fragments([Fragment::new("active_skill", object(entries))])
+            });
+        }
+        Ok(said)
+    }
+
+    async fn before_tool(
+        &self,
+        state: &mut SkillsState,
+        call: &ToolRequest,
+        _: &HookContext,
+    ) -> Result<Gate, LayerError> {
+        let mut allowed = self.allowed_tools(state).peekable();
+        if !self.restricts || allowed.peek().is_none() || [LOAD, READ].contains(&&*call.tool) {
+            return Ok(Gate::Allow);
+        }
+        let tool = call.id();
+        let mut gate = None;
+        for (skill, allows) in allowed.filter(|(_, allows)| allows.tool.matches(&tool)) {
+            let Some(within) = &allows.within else {
+                return Ok(Gate::Allow);
+            };
+            let why = format!(
+                "the skill {} allows {} for {within} only",
+                skill.name, call.tool
+            );
+            gate.get_or_insert(Gate::Ask(why));
+        }
+        Ok(gate.unwrap_or_else(|| {
+            let active: Vec<&str> = state.active.iter().map(|active| &*active.name).collect();
+            let active = active.join(", ");
+            Gate::Deny(format!(
+                "the active skills ({active}) do not allow {}",
+                call.tool
+            ))
+        }))
+    }
+
+    async fn on_spawn(
+        &self,
+        parent: &SkillsState,
+        _: &HookContext,
+    ) -> Result<Option<SkillsState>, LayerError> {
+        // What the parent's model loaded is an output that the child does not see.
+        let mut child = parent.clone();
+        child
+            .active
+            .retain(|active| active.by == ActivatedBy::Program);
+        Ok(Some(child))
+    }
+
+    fn functions(&self) -> Vec<FunctionSpec> {
+        if self.skills.is_empty() {
+            return Vec::new();
+        }
+        let name = json!({"type": "string", "description": "The skill's name, as listed."});
+        let arguments = json!({"type": "string", "description": "What the skill is to be applied to, if anything."});
+        let named = schema(&json!({
+            "type": "object",
+            "additionalProperties": false,
+            "required": ["name"],
+            "properties": {"name": name, "arguments": arguments},
+        }));
+        let one = schema(&json!({
+            "type": "object",
+            "additionalProperties": false,
+            "required": ["name"],
+            "properties": {"name": name},
+        }));
+        let file = schema(&json!({
+            "type": "object",
+            "additionalProperties": false,
+            "required": ["name", "path"],
+            "properties": {
+                "name": name,
+                "path": {"type": "string", "description": "The file, as the instructions name it: references/guide.md."},
+                "line": {"type": "integer", "minimum": 1, "description": "The first line. Default 1."},
+                "column": {"type": "integer", "minimum": 0, "description": "Characters of that line to leave out. Default 0."},
+                "lines": {"type": "integer", "minimum": 1, "maximum": LINES, "description": "How many lines."},
+            },
+        }));
+        let spec = |name, description: &str, input: &Raw| {
+            FunctionSpec::new(&self.id, name, description, input.clone())
+        };
+        let by_program = |mut spec: FunctionSpec| {
+            spec.offered = Offered::Host;
+            spec
+        };
+        vec![
+            spec("load", "Gives the instructions of a skill.", &named).called(LOAD),
+            spec(
+                "read_file",
+                "Gives a part of a text file that belongs to a skill. `next` says where to go on.",
+                &file,
+            )
+            .called(READ),
+            by_program(spec(
+                "activate",
+                "Puts a skill's instructions before the history.",
+                &named,
+            )),
+            by_program(spec("deactivate", "Makes a skill inactive.", &one)),
+        ]
+    }
+
+    async fn call(
+        &self,
+        state: &mut SkillsState,
+        function: &str,
+        arguments: &Raw,
+        _: &HookContext,
+    ) -> Result<Raw, FunctionError> {
+        match function {
+            "load" => {
+                let text = self.activate(state, read(arguments)?, ActivatedBy::Model)?;
+                Ok(Raw::string(&text))
+            }
+            "read_file" => self.read_file(read(arguments)?).await,
+            "activate" => {
+                self.activate(state, read(arguments)?, ActivatedBy::Program)?;
+                Ok(Raw::null())
+            }
+            "deactivate" => {
+                let Named { name, .. } = read(arguments)?;
+                state.active.retain(|active| active.name != name);
+                Ok(Raw::null())
+            }
+            _ => Err(unknown(&self.id, function)),
+        }
+    }
+}

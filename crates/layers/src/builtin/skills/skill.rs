@@ -1,0 +1,300 @@
+//! What a skill is, and the rules of the published specification for its fields.
+//!
+//! Not here: the file it is written in ([`super::front_matter`]), and where such files lie ([`super::load`]).
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use contexture_tools::Pattern;
+
+use super::files::SkillFileError;
+
+/// The most characters of a name.
+const NAME: usize = 64;
+/// The most characters of a description.
+const DESCRIPTION: usize = 1024;
+/// The most characters of what a skill says of its surroundings.
+const COMPATIBILITY: usize = 500;
+
+/// Instructions that a model reads when it needs them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Skill {
+    /// The name by which it is called; `namespace:name` where its folder has a namespace.
+    pub name: String,
+    /// What it does and when to use it.
+    pub description: String,
+    /// Under what licence, or where that is written.
+    pub license: Option<String>,
+    /// What it needs of its surroundings.
+    pub compatibility: Option<String>,
+    /// What else it says of itself.
+    pub metadata: BTreeMap<String, String>,
+    /// The tools it may use without a person being asked.
+    pub allowed_tools: Vec<AllowedTool>,
+    /// What to do: Markdown.
+    pub instructions: String,
+    /// Where its files are; `None` if it has none.
+    pub folder: Option<PathBuf>,
+}
+
+/// A tool that a skill may use: `Read`, or `Bash(git:*)`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AllowedTool {
+    /// Which tool.
+    pub tool: Pattern,
+    /// What stands in brackets behind it. What that means only the tool knows.
+    pub within: Option<String>,
+}
+
+/// Why a skill is none.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum SkillError {
+    /// Its file cannot be read.
+    #[error(transparent)]
+    File(#[from] SkillFileError),
+    /// The file does not begin with front matter.
+    #[error("SKILL.md does not begin with front matter: expected a first line ---")]
+    NoFrontMatter,
+    /// The front matter has no end.
+    #[error("the front matter has no end: expected a line --- behind it")]
+    Unclosed,
+    /// The front matter is too large.
+    #[error("the front matter has {bytes} bytes, the limit is {limit}")]
+    FrontMatterTooLarge {
+        /// Its size.
+        bytes: usize,
+        /// The limit.
+        limit: usize,
+    },
+    /// The front matter is not YAML, or not of these fields.
+    #[error("the front matter cannot be read: {why}")]
+    FrontMatter {
+        /// What is wrong, and where.
+        why: String,
+    },
+    /// A field that must be there is not.
+    #[error("the front matter has no {field}")]
+    Missing {
+        /// The field.
+        field: &'static str,
+    },
+    /// A field is too short or too long.
+    #[error("the {field} has {characters} characters, expected 1 to {limit}")]
+    Length {
+        /// The field.
+        field: &'static str,
+        /// How many it has.
+        characters: usize,
+        /// The most it may have.
+        limit: usize,
+    },
+    /// The name is none.
+    #[error(
+        "{name:?} is no name of a skill: expected 1 to 64 of a-z, 0-9 and -, no - at an end and no two together"
+    )]
+    Name {
+        /// Its beginning.
+        name: String,
+    },
+    /// The name is not that of the folder.
+    #[error("the skill {name} lies in the folder {folder:?}: both must have one name")]
+    Folder {
+        /// The skill's name.
+        name: String,
+        /// The folder's.
+        folder: String,
+    },
+    /// Fields the specification does not know.
+    #[error("the front matter has fields that the specification does not know: {fields}")]
+    UnknownFields {
+        /// Their names.
+        fields: String,
+    },
+    /// Two skills of one name.
+    #[error("two skills are named {name}")]
+    Twice {
+        /// The name.
+        name: String,
+    },
+    /// There are too many.
+    #[error("there are more than {limit} {what}: the others are not read")]
+    TooMany {
+        /// Of what.
+        what: &'static str,
+        /// The limit.
+        limit: usize,
+    },
+}
+
+impl Skill {
+    /// A skill without files.
+    ///
+    /// # Errors
+    /// [`SkillError::Name`], [`SkillError::Length`].
+    pub fn new(
+        name: impl Into<String>,
+        description: impl Into<String>,
+        instructions: impl Into<String>,
+    ) -> Result<Self, SkillError> {
+        let skill = Self {
+            name: name.into(),
+            description: description.into(),
+            license: None,
+            compatibility: None,
+            metadata: BTreeMap::new(),
+            allowed_tools: Vec::new(),
+            instructions: instructions.into(),
+            folder: None,
+        };
+        skill.check()?;
+        Ok(skill)
+    }
+
+    /// Holds the fields against the specification.
+    pub(super) fn check(&self) -> Result<(), SkillError> {
+        check_name(&self.name)?;
+        within("description", &self.description, DESCRIPTION)?;
+        match &self.compatibility {
+            Some(text) => within("compatibility", text, COMPATIBILITY),
+            None => Ok(()),
+        }
+    }
+}
+
+/// Whether a text is a skill's name, or a namespace.
+pub(super) fn check_name(name: &str) -> Result<(), SkillError> {
+    let allowed = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-';
+    let fine = (1..=NAME).contains(&name.len())
+        && name.bytes().all(allowed)
+        && !name.starts_with('-')
+        && !name.ends_with('-')
+        && !name.contains("--");
+    match fine {
+        true => Ok(()),
+        false => Err(SkillError::Name {
+            name: name.chars().take(80).collect(),
+        }),
+    }
+}
+
+fn within(field: &'static str, text: &str, limit: usize) -> Result<(), SkillError> {
+    let characters = text.trim().chars().count();
+    match (1..=limit).contains(&characters) {
+        true => Ok(()),
+        false => Err(SkillError::Length {
+            field,
+            characters,
+            limit,
+        }),
+    }
+}
+
+impl AllowedTool {
+    /// Reads `Read`, `Bash(git:*)`.
+    pub(super) fn parse(text: &str) -> Self {
+        let inner = text.strip_suffix(')').and_then(|text| text.split_once('('));
+        match inner {
+            Some((tool, within)) => Self {
+                tool: Pattern::new(tool),
+                within: Some(within.to_owned()),
+            },
+            None => Self {
+                tool: Pattern::new(text),
+                within: None,
+            },
+        }
+    }
+
+    /// Reads several, apart by spaces or commas outside brackets: `Bash(git add:*), Read`.
+    pub(super) fn parse_all(text: &str) -> Vec<Self> {
+        let mut open = 0_usize;
+        let apart = |c: char| {
+            match c {
+                '(' => open += 1,
+                ')' => open = open.saturating_sub(1),
+                _ => {}
+            }
+            open == 0 && (c.is_whitespace() || c == ',')
+        };
+        let words = text.split(apart).filter(|word| !word.is_empty());
+        words.map(Self::parse).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_those_of_the_specification() {
+        let longest = "a".repeat(64);
+        for name in [
+            "pdf-processing",
+            "data-analysis",
+            "a",
+            "1",
+            "a1-2b",
+            &longest,
+        ] {
+            assert!(check_name(name).is_ok(), "{name}");
+        }
+        let longer = "a".repeat(65);
+        for name in [
+            "",
+            "-",
+            "-pdf",
+            "pdf-",
+            "pdf--processing",
+            "PDF-Processing",
+            "a_b",
+            "a b",
+            "a.b",
+            "a/b",
+            "..",
+            "é",
+            "技能",
+            "a\n",
+            "a\u{0}",
+            "ns:a",
+            &longer,
+        ] {
+            assert!(check_name(name).is_err(), "{name}");
+        }
+    }
+
+    #[test]
+    fn descriptions_have_1_to_1024_characters() {
+        for (characters, fine) in [(0, false), (1, true), (1024, true), (1025, false)] {
+            let skill = Skill::new("a", "é".repeat(characters), "");
+            assert_eq!(skill.is_ok(), fine, "{characters}");
+        }
+        let error = Skill::new("a", "  \n", "").unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "the description has 0 characters, expected 1 to 1024"
+        );
+    }
+
+    #[test]
+    fn tools_stand_apart_by_spaces_or_commas_outside_brackets() {
+        let read = |text| {
+            let tools = AllowedTool::parse_all(text);
+            let tools = tools.iter().map(|tool| match &tool.within {
+                Some(within) => format!("{}<{within}>", tool.tool),
+                None => tool.tool.to_string(),
+            });
+            tools.collect::<Vec<_>>().join("|")
+        };
+        assert_eq!(
+            read("Bash(git:*) Bash(jq:*) Read"),
+            "Bash<git:*>|Bash<jq:*>|Read"
+        );
+        assert_eq!(read("Read, Write,Grep"), "Read|Write|Grep");
+        assert_eq!(read("Bash(git add:*, x)  Read"), "Bash<git add:*, x>|Read");
+        assert_eq!(read("Bash(a(b) c) d"), "Bash<a(b) c>|d");
+        assert_eq!(read(" , "), "");
+        assert_eq!(read("Bash(git"), "Bash(git");
+        assert_eq!(read(")("), ")(");
+    }
+}

@@ -1,0 +1,102 @@
+//! Arguments put into a skill's instructions.
+//!
+//! `$ARGUMENTS` is all of them as they were written, `$ARGUMENTS[0]` and `$0` the first. One pass: what was put in is not
+//! read again, and a number that no argument has stays as it is (`$5` in a price). Where instructions name no argument,
+//! a last line gives them.
+
+use std::borrow::Cow;
+use std::sync::LazyLock;
+
+use regex::{Captures, Regex};
+
+/// `$ARGUMENTS[i]`, `$ARGUMENTS` or `$i`, not followed by more of a word.
+static PLACE: LazyLock<Option<Regex>> =
+    LazyLock::new(|| Regex::new(r"\$(?:ARGUMENTS(?:\[([0-9]{1,3})\]|\b)|([0-9]{1,3})\b)").ok());
+
+/// The instructions with these arguments.
+pub(super) fn substitute(instructions: &str, arguments: &str) -> String {
+    let each = cut(arguments);
+    let mut named = false;
+    let put = |found: &Captures<'_>| {
+        let number = found.get(1).or_else(|| found.get(2));
+        let argument = match number {
+            None => Some(arguments),
+            Some(number) => {
+                let number: Option<usize> = number.as_str().parse().ok();
+                number.and_then(|at| each.get(at)).map(AsRef::as_ref)
+            }
+        };
+        named |= argument.is_some();
+        argument
+            .unwrap_or_else(|| found.get(0).map_or("", |all| all.as_str()))
+            .to_owned()
+    };
+    let text = match PLACE.as_ref() {
+        Some(place) => place.replace_all(instructions, put),
+        None => Cow::Borrowed(instructions),
+    };
+    match named || arguments.trim().is_empty() {
+        true => text.into_owned(),
+        false => format!("{text}\n\nARGUMENTS: {arguments}"),
+    }
+}
+
+/// Single arguments: apart by white space, except within quotes.
+fn cut(arguments: &str) -> Vec<String> {
+    let mut all = Vec::new();
+    let (mut word, mut inside, mut quote) = (String::new(), false, None);
+    for c in arguments.chars() {
+        match quote {
+            Some(end) if c == end => quote = None,
+            Some(_) => word.push(c),
+            None if c == '"' || c == '\'' => (quote, inside) = (Some(c), true),
+            None if c.is_whitespace() => {
+                if inside {
+                    all.push(std::mem::take(&mut word));
+                }
+                inside = false;
+            }
+            None => {
+                word.push(c);
+                inside = true;
+            }
+        }
+    }
+    if inside {
+        all.push(word);
+    }
+    all
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn arguments_stand_where_they_are_named() {
+        for (instructions, arguments, expected) in [
+            ("do $ARGUMENTS!", "a b", "do a b!"),
+            ("$0 then $1", "a \"b c\"", "a then b c"),
+            ("$ARGUMENTS[1]-$ARGUMENTS[0]", "a 'b c'", "b c-a"),
+            ("$ARGUMENTS[9] $0", "a", "$ARGUMENTS[9] a"),
+            ("it costs $5", "a", "it costs $5\n\nARGUMENTS: a"),
+            (
+                "$0x $10 $ARGUMENTSx",
+                "a",
+                "$0x $10 $ARGUMENTSx\n\nARGUMENTS: a",
+            ),
+            ("$ARGUMENTS", "$0 $& $$ $ARGUMENTS", "$0 $& $$ $ARGUMENTS"),
+            ("plain", "", "plain"),
+            ("plain", " ", "plain"),
+            ("$0", "''", ""),
+            ("$0", "\"open end", "open end"),
+            ("é$0é $0", "x", "é$0é x"),
+        ] {
+            assert_eq!(
+                substitute(instructions, arguments),
+                expected,
+                "{instructions}"
+            );
+        }
+    }
+}

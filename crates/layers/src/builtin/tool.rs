@@ -1,0 +1,39 @@
+//! What the functions of the built-in layers have in common: a schema that stands in their source, arguments read into a
+//! type, a name that is none of theirs.
+
+use contexture_ir::Raw;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+use crate::error::LayerError;
+use crate::function::FunctionError;
+use crate::id::LayerId;
+
+/// A schema that stands in our own source.
+pub(super) fn schema(schema: &Value) -> Raw {
+    let raw = Raw::from_value(schema);
+    debug_assert!(raw.is_ok(), "a JSON value is JSON");
+    raw.unwrap_or_else(|_| Raw::null())
+}
+
+/// Arguments, which fit their schema, as the type they were made for.
+pub(super) fn read<T: DeserializeOwned>(arguments: &Raw) -> Result<T, FunctionError> {
+    let read = serde_json::from_str(arguments.get());
+    read.map_err(|error| FunctionError::Arguments {
+        why: error.to_string(),
+    })
+}
+
+/// A result.
+pub(super) fn result(value: &impl Serialize) -> Result<Raw, FunctionError> {
+    Ok(Raw::from_value(value).map_err(LayerError::failed)?)
+}
+
+/// There is no such function.
+pub(super) fn unknown(layer: &LayerId, function: &str) -> FunctionError {
+    FunctionError::Unknown {
+        layer: layer.clone(),
+        name: function.to_owned(),
+    }
+}

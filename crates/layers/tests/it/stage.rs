@@ -1,0 +1,163 @@
+//! A conversation small enough for a test: a path, layers, and their states as bytes, so that it can be rewound.
+
+use contexture_catalogue::Capabilities;
+use contexture_compile::{Content, Contribution, PathItem};
+use contexture_ir::{BranchName, ConversationId, Item, Message, Owner, Raw, Role};
+use contexture_layers::{
+    FunctionError, Gate, Gathered, HookContext, Layer, LayerId, LayerSpec, LayerStates, Layers,
+    Projection, Recall, Recalled, Stored, ToolRequest, Verdict,
+};
+
+/// The conversation.
+pub(crate) struct Stage {
+    pub(crate) layers: Layers,
+    pub(crate) states: LayerStates,
+    pub(crate) context: HookContext,
+    pub(crate) path: Vec<PathItem>,
+    pub(crate) window: u64,
+    stored: Vec<(LayerId, Stored)>,
+}
+
+/// A place to come back to.
+#[derive(Clone)]
+pub(crate) struct Mark {
+    items: usize,
+    context: HookContext,
+    stored: Vec<(LayerId, Stored)>,
+}
+
+impl Stage {
+    pub(crate) async fn new(layer: impl Layer) -> Self {
+        let chat = ConversationId::new("stage").unwrap();
+        let context = HookContext::new(Owner::new("ada").unwrap(), chat, BranchName::main());
+        Self::within(layer, context).await
+    }
+
+    pub(crate) async fn within(layer: impl Layer, context: HookContext) -> Self {
+        let layers = Layers::new().with(layer).unwrap();
+        let mut states = layers.states([]);
+        layers.init(&mut states, &context).await.unwrap();
+        let mut stage = Self {
+            layers,
+            states,
+            context,
+            path: Vec::new(),
+            window: 100_000,
+            stored: Vec::new(),
+        };
+        stage.keep();
+        stage
+    }
+
+    /// Stores what changed.
+    fn keep(&mut self) {
+        for changed in self.layers.changed(&self.states) {
+            self.stored.retain(|(id, _)| *id != changed.layer);
+            self.stored.push((changed.layer, changed.now));
+        }
+        self.states.settle();
+    }
+
+    pub(crate) fn mark(&self) -> Mark {
+        Mark {
+            items: self.path.len(),
+            context: self.context.clone(),
+            stored: self.stored.clone(),
+        }
+    }
+
+    /// The conversation as it was: a shorter path, the bytes stored there, the time as it is now.
+    pub(crate) fn rewind(&mut self, mark: &Mark) {
+        let now_ms = self.context.now_ms;
+        self.path.truncate(mark.items);
+        self.context = mark.context.clone();
+        self.context.now_ms = now_ms;
+        self.stored.clone_from(&mark.stored);
+        self.states = self.layers.states(self.stored.clone());
+    }
+
+    pub(crate) async fn gather(&self) -> Gathered {
+        let query = self.path.iter().rev().map(|item| &*item.item);
+        let query = query.filter(|item| item.role() == Some(Role::User));
+        let query = query.map(Item::text).next().unwrap_or_default();
+        let spec = LayerSpec::new(LayerId::new("any").unwrap());
+        let call = Recall {
+            context: &self.context,
+            path: &self.path,
+            query: &query,
+            capabilities: &Capabilities::default(),
+            window: self.window,
+            spec: &spec,
+        };
+        let mut last = Recalled::default();
+        let gathered = self
+            .layers
+            .gather(&self.states, call, Projection::default(), &mut last);
+        let gathered = gathered.await.unwrap();
+        for outcome in &gathered.outcomes {
+            assert!(outcome.status.is_ok(), "{outcome:?}");
+        }
+        gathered
+    }
+
+    /// All that is said, as text.
+    pub(crate) async fn said(&self) -> String {
+        let gathered = self.gather().await;
+        let texts: Vec<String> = gathered.contributions.iter().map(text).collect();
+        texts.join("\n")
+    }
+
+    pub(crate) async fn call(&mut self, tool: &str, arguments: &str) -> Result<Raw, FunctionError> {
+        let arguments = Raw::parse(arguments).unwrap();
+        let result = self
+            .layers
+            .call(&mut self.states, tool, &arguments, &self.context)
+            .await;
+        self.keep();
+        result
+    }
+
+    pub(crate) async fn gate(&mut self, tool: &str) -> Gate {
+        let request = ToolRequest {
+            tool: tool.to_owned(),
+            called: tool.to_owned(),
+            call_id: "call".to_owned(),
+            arguments: Raw::parse("{}").unwrap(),
+        };
+        let before = self
+            .layers
+            .before_tool(&mut self.states, &request, &self.context);
+        let (gate, _) = before.await;
+        self.keep();
+        gate
+    }
+
+    pub(crate) async fn verdict(&mut self, answer: &[Item]) -> Verdict {
+        let after = self
+            .layers
+            .after_model(&mut self.states, answer, &self.context);
+        let (verdict, outcomes) = after.await.unwrap();
+        for outcome in outcomes {
+            assert!(outcome.status.is_ok(), "{outcome:?}");
+        }
+        self.keep();
+        verdict
+    }
+}
+
+/// What a contribution says.
+pub(crate) fn text(said: &Contribution) -> String {
+    match &said.content {
+        Content::Text(text) => text.clone(),
+        Content::Texts(texts) => texts.join("\n\n"),
+        Content::Fragments {
+            fragments,
+            renderer,
+        } => renderer.render(fragments).unwrap(),
+        other => panic!("{other:?}"),
+    }
+}
+
+pub(crate) fn assistant(text: &str) -> Item {
+    Message::text(Role::Assistant, text).into()
+}
