@@ -197,6 +197,7 @@ fn back(call: &Call<'_>, memo: &mut Memo) -> Result<Outcome, Refusal> {
         cleared: matches!(call.step, Step::Cleared(..)),
         trim: cut.frontier(&front.history, input),
         trimmed: cut.moved,
+        narrowing: request.narrowing,
     };
     let (plan, epoch) = input
         .plan

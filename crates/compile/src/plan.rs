@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 use crate::cache::marks::Kept;
 use crate::digest::{digest, gathered};
 use crate::hex;
+use crate::narrowing::Narrowing;
 
 /// The latched decisions. Its JSON is stable; unknown fields are ignored, absent ones are empty.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -39,6 +40,10 @@ pub struct Plan {
     /// Where the history begins, if its older part is left out.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub trim: Option<TrimFrontier>,
+    /// How ranges of counts were narrowed, if they were. A request says it anew
+    /// ([`CompileRequest::narrowing`](crate::CompileRequest::narrowing)); hosts hold it through an epoch.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub narrowing: Option<Narrowing>,
 }
 
 /// The identity of what stands before the history.
@@ -202,6 +207,7 @@ impl Plan {
             covers: view.covers,
             clear: view.clear,
             trim: view.trim,
+            narrowing: view.narrowing,
         };
         let report = EpochReport {
             number: epoch,
@@ -222,6 +228,7 @@ pub(crate) struct Latched {
     pub(crate) trim: Option<TrimFrontier>,
     /// Whether this compile moved that one.
     pub(crate) trimmed: bool,
+    pub(crate) narrowing: Option<Narrowing>,
 }
 
 /// The hash over the first `blocks` blocks, if there are so many, and the hash over all but the last.

@@ -4,12 +4,12 @@ use std::sync::Arc;
 
 use contexture_compile::{
     Advice, Band, CompileRequest, Compiled, Content, Contribution, PathItem, Payload, Plan, Report,
-    compile,
 };
 use contexture_ir::{BranchName, NodeId};
 use contexture_render::{Renderer, XmlRenderer};
 use contexture_store::{At, ReadRequest, State, StateKey};
 use contexture_wire::{Format, Renames};
+use tracing::Instrument;
 
 use crate::compaction::Covers;
 use crate::conversation::Conversation;
@@ -114,19 +114,18 @@ impl Conversation {
         let plan_key = format!("@plan/{}/{}", target.format(), target.model());
         let given = self.given(&path, at, &plan_key).await?;
         let encoding = self.engine().catalogue().resolve(target.model())?.encoding;
-        let inputs = CallInputs {
+        let mut inputs = CallInputs {
             request,
             contributions,
             encoding,
         };
-        let request = &inputs.request;
         self.tell(|| Happened::CompileStart {
-            model: request.model.clone(),
+            model: inputs.request.model.clone(),
         });
-        let input = inputs.input(&given);
-        let compiled = span(self, request)
-            .in_scope(|| self.with_scratch(|scratch| compile(&input, scratch)))?;
-        self.tell(|| done(request, &compiled.report));
+        let span = span(self, &inputs.request);
+        let compiling = self.compile_calibrated(&mut inputs, &given);
+        let compiled = compiling.instrument(span).await?;
+        self.tell(|| done(&inputs.request, &compiled.report));
         Ok(CompiledCall::new(
             compiled, inputs, plan_key, branch, path.head,
         ))

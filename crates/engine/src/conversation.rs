@@ -14,6 +14,7 @@ use contexture_store::{
     ReadRequest, StateChange, Store, TitleChange,
 };
 
+use crate::calibrations::Calibrations;
 use crate::engine::Engine;
 use crate::error::EngineError;
 use crate::events::{EngineEvent, Happened};
@@ -34,6 +35,7 @@ struct Inner {
     local: Mutex<Local>,
     scratch: Mutex<Scratch>,
     outline: Mutex<Outline>,
+    calibrations: Calibrations,
 }
 
 /// What a handle remembers.
@@ -63,6 +65,7 @@ impl Conversation {
                 local,
                 scratch,
                 outline: Mutex::default(),
+                calibrations: Calibrations::default(),
             }),
         }
     }
@@ -213,6 +216,10 @@ impl Conversation {
 
     pub(crate) async fn path(&self, request: ReadRequest) -> Result<Path, EngineError> {
         Path::load(self.store(), self.owner(), self.id(), request).await
+    }
+
+    pub(crate) fn calibrations(&self) -> &Calibrations {
+        &self.inner.calibrations
     }
 
     /// Lends the memory of earlier compiles of this handle.

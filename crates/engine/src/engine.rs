@@ -31,6 +31,7 @@ pub struct Engine {
     copies: Option<Copies>,
     breakers: Arc<Breakers>,
     record_level: RecordLevel,
+    calibrates: bool,
     targets: Arc<Targets>,
     watchers: Arc<Watchers>,
 }
@@ -48,6 +49,7 @@ impl Engine {
             copies: None,
             breakers: Arc::default(),
             record_level: RecordLevel::default(),
+            calibrates: true,
             targets: Arc::default(),
             watchers: Arc::default(),
         }
@@ -128,6 +130,15 @@ impl Engine {
         self
     }
 
+    /// The same engine, that neither learns from the usage that providers report nor narrows its counts by
+    /// what was learned. Default: it does both, per owner and model, and keeps what it learned among the
+    /// owner's values, under `calibration/`.
+    #[must_use]
+    pub const fn without_calibration(mut self) -> Self {
+        self.calibrates = false;
+        self
+    }
+
     /// Watches this engine and its clones from now on: compiles, answers, compactions. Watchers never
     /// hold up or fail what they watch.
     #[must_use]
@@ -176,6 +187,10 @@ impl Engine {
 
     pub(crate) const fn record_level(&self) -> RecordLevel {
         self.record_level
+    }
+
+    pub(crate) const fn calibrates(&self) -> bool {
+        self.calibrates
     }
 
     pub(crate) fn watchers(&self) -> &Watchers {

@@ -8,6 +8,8 @@
 
 mod branches;
 mod builder;
+mod calibrating;
+mod calibrations;
 mod call;
 mod compaction;
 mod conversation;

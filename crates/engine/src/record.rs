@@ -57,7 +57,9 @@ impl Conversation {
     ///
     /// The answer goes behind the head the call was compiled against. If the branch has moved since,
     /// it is kept on a branch of its own. Recording the same answer twice stores it once. Calls of tools
-    /// whose names the provider refuses are stored under the names that were given.
+    /// whose names the provider refuses are stored under the names that were given. What the answer reports
+    /// of its usage narrows the counts of later calls of the model; see
+    /// [`Engine::without_calibration`](crate::Engine::without_calibration).
     ///
     /// A compaction that the provider made stands for all that the call was compiled from, until it is
     /// [taken back](Self::uncompact): its maker is sent it as it came, others its text, or a manifest if it has none.
@@ -138,6 +140,7 @@ impl Conversation {
         recorded.nodes = appended.nodes;
         recorded.branch = appended.branch.unwrap_or(recorded.branch);
         if !appended.replayed {
+            self.learn(&call.report, recorded.usage.as_ref()).await;
             self.tell(|| Happened::Recorded {
                 response: id,
                 usage: recorded.usage.clone(),

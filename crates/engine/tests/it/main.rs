@@ -6,6 +6,7 @@
     reason = "a failed unwrap is the failed test"
 )]
 
+mod calibration;
 mod calls;
 mod compaction;
 mod copies;

@@ -1,0 +1,150 @@
+//! What reported usage teaches about counting: kept per owner and model beside the tree, applied where an
+//! epoch begins.
+//!
+//! A handle reads what is known of a model once, and again where another wrote meanwhile. Nothing here fails
+//! a call: what cannot be read is not known, what cannot be stored is learned another time.
+//!
+//! Not here: what is learned ([`contexture_compile::Calibration`]).
+
+use contexture_compile::{
+    CompileInput, CompileRequest, Compiled, Refusal, Report, compile,
+};
+use contexture_ir::{ContentHash, Usage};
+use contexture_store::{Error as StoreError, Expected, KeyScope, PutEntry};
+
+use crate::calibrations::Known;
+use crate::conversation::Conversation;
+use crate::inputs::{CallInputs, Given};
+
+/// What the keys begin with, in the owner's scope; format and model follow.
+const PREFIX: &str = "calibration/";
+/// How long a key may be.
+const LONGEST: usize = 255;
+/// How often a concurrent write is met with another attempt.
+const ATTEMPTS: usize = 8;
+
+impl Conversation {
+    /// Compiles, with counts narrowed by what is known of the model. What an epoch began with holds through
+    /// it, as known content may count otherwise under new knowledge; where an epoch begins anyway, or nothing
+    /// fits, the newest counts.
+    pub(crate) async fn compile_calibrated(
+        &self,
+        inputs: &mut CallInputs,
+        given: &Given,
+    ) -> Result<Compiled, Refusal> {
+        let newest = self.newest(&inputs.request).await;
+        let plan = &given.plan;
+        let known = self.engine().calibrates() && plan.prefix.is_some();
+        inputs.request.narrowing = if known {
+            plan.narrowing
+        } else {
+            newest.narrowing
+        };
+        let compiled = self.run(&inputs.input(given));
+        let begins = match &compiled {
+            Ok(compiled) => compiled.report.epoch.opened,
+            Err(refusal) => matches!(refusal, Refusal::DoesNotFit { .. }),
+        };
+        if !begins || inputs.request.narrowing == newest.narrowing {
+            return compiled;
+        }
+        inputs.request = newest;
+        self.run(&inputs.input(given))
+    }
+
+    fn run(&self, input: &CompileInput<'_>) -> Result<Compiled, Refusal> {
+        self.with_scratch(|scratch| compile(input, scratch))
+    }
+
+    /// The request with what is known now.
+    async fn newest(&self, request: &CompileRequest) -> CompileRequest {
+        let request = request.clone();
+        if !self.engine().calibrates() {
+            return request;
+        }
+        let key = key(request.dialect.format.as_str(), &request.model);
+        let remembered = self.calibrations().lock().get(&key).cloned();
+        let known = match remembered {
+            Some(known) => known,
+            None => self.stored(&key).await.unwrap_or_default(),
+        };
+        request.calibrated(&known.calibration)
+    }
+
+    /// Learns from what a provider reported for a call.
+    pub(crate) async fn learn(&self, report: &Report, usage: Option<&Usage>) {
+        let reported = usage.and_then(|usage| usage.input_tokens);
+        let (Some(reported), true) = (reported, self.engine().calibrates()) else {
+            return;
+        };
+        let key = key(report.target.format, &report.target.model);
+        let mut remembered = self.calibrations().lock().remove(&key);
+        for _ in 0..ATTEMPTS {
+            let known = match remembered.take() {
+                Some(known) => Ok(known),
+                None => self.stored(&key).await,
+            };
+            let learned = match known {
+                Ok(known) => self.store_learned(&key, known, report, reported).await,
+                Err(error) => Err(error),
+            };
+            match learned {
+                Ok(()) => return,
+                Err(StoreError::VersionConflict { .. }) => {}
+                Err(error) => {
+                    tracing::debug!(%error, key, "what was learned of a model's counts is not stored");
+                    return;
+                }
+            }
+        }
+    }
+
+    async fn store_learned(
+        &self,
+        key: &str,
+        mut known: Known,
+        report: &Report,
+        reported: u64,
+    ) -> Result<(), StoreError> {
+        let before = known.calibration.clone();
+        known.calibration.learn(report, reported);
+        if known.calibration != before {
+            // Strings and numbers: nothing that could not be written.
+            let value = serde_json::to_vec(&known.calibration).unwrap_or_default();
+            let put = PutEntry {
+                key: key.to_owned(),
+                value: Some(value.into()),
+                expect: known.version.map_or(Expected::Absent, Expected::Version),
+                at_ms: self.engine().now_ms(),
+            };
+            let store = self.store();
+            let version = store.put_entry(self.owner(), &KeyScope::Owner, put).await?;
+            known.version = Some(version);
+        }
+        self.calibrations().lock().insert(key.to_owned(), known);
+        Ok(())
+    }
+
+    /// What is stored of a model, remembered from now on.
+    async fn stored(&self, key: &str) -> Result<Known, StoreError> {
+        let store = self.store();
+        let entry = store.entry(self.owner(), &KeyScope::Owner, key).await?;
+        let known = entry.map(|entry| Known {
+            // Of another version of this program, say: it is learned anew.
+            calibration: serde_json::from_slice(&entry.value).unwrap_or_default(),
+            version: Some(entry.version),
+        });
+        let known = known.unwrap_or_default();
+        let mut all = self.calibrations().lock();
+        all.insert(key.to_owned(), known.clone());
+        Ok(known)
+    }
+}
+
+fn key(format: &str, model: &str) -> String {
+    let key = format!("{PREFIX}{format}/{model}");
+    if key.len() <= LONGEST {
+        return key;
+    }
+    format!("{PREFIX}{format}/{}", ContentHash::of(model.as_bytes()))
+}
