@@ -103,6 +103,7 @@ impl Conversation {
     ) -> Result<CompiledCall, EngineError> {
         let target = self.engine().target(target)?;
         let request = target.request(self.engine().catalogue())?;
+        let model = self.engine().catalogue().resolve(target.model())?;
         let branch = self.branch();
         let path = self
             .path(ReadRequest::whole(At::Branch(branch.clone())))
@@ -110,14 +111,14 @@ impl Conversation {
         // Everything else is read at the node the path ended at, so that all of it is of one instant.
         let at = path.head.map_or(At::Branch(branch.clone()), At::Node);
         let mut contributions = said_before(&self.instructions(at.clone()).await?)?;
+        contributions.extend(self.aside_now().contributions(&model.capabilities)?);
         contributions.extend_from_slice(also);
         let plan_key = format!("@plan/{}/{}", target.format(), target.model());
         let given = self.given(&path, at, &plan_key).await?;
-        let encoding = self.engine().catalogue().resolve(target.model())?.encoding;
         let mut inputs = CallInputs {
             request,
             contributions,
-            encoding,
+            encoding: model.encoding,
         };
         self.tell(|| Happened::CompileStart {
             model: inputs.request.model.clone(),

@@ -1,13 +1,13 @@
 //! The handle on one conversation.
 //!
-//! Cheap to clone, shared between tasks, `&self` throughout. The handle remembers two things of its
-//! own: the branch it works on, and the fragments a program set on it. Everything else is read from
+//! Cheap to clone, shared between tasks, `&self` throughout. The handle remembers three things of its
+//! own: the branch it works on, and the fragments and the asides a program set on it. Everything else is read from
 //! the store when asked, so two handles never disagree about what happened.
 
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use contexture_compile::Scratch;
+use contexture_compile::{Aside, Scratch};
 use contexture_ir::{BranchName, ConversationId, Fragment, Owner, Raw};
 use contexture_store::{
     At, Conversation as Record, ConversationUpdate, Error as StoreError, MetadataChange,
@@ -43,6 +43,7 @@ struct Local {
     branch: BranchName,
     /// `None` until `set` is called: then what the path carries counts.
     fragments: Option<Vec<Fragment>>,
+    aside: Aside,
 }
 
 impl Conversation {
@@ -55,6 +56,7 @@ impl Conversation {
         let local = Mutex::new(Local {
             branch,
             fragments: None,
+            aside: Aside::new(),
         });
         let scratch = Mutex::new(Scratch::new());
         Self {
@@ -139,6 +141,33 @@ impl Conversation {
         self.local().fragments.clone().unwrap_or_default()
     }
 
+    /// Sets what is said beside the conversation with every compile of this handle: context, state,
+    /// guardrails, the line about the window. It is not recorded on the path, but kept with each answer that
+    /// was compiled with it.
+    ///
+    /// ```
+    /// use contexture_compile::{Contribution, Placement};
+    /// # tokio::runtime::Builder::new_current_thread().build()?.block_on(async {
+    /// use contexture_engine::Engine;
+    ///
+    /// let chat = Engine::in_memory().conversation("c").open().await?;
+    /// let state = Contribution::state(&["ship it"], Placement::Tail)?;
+    /// chat.aside(|aside| {
+    ///     aside.set_context("open_file", "src/main.rs");
+    ///     aside.set_state(Some(state));
+    /// });
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// # })?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn aside<T>(&self, change: impl FnOnce(&mut Aside) -> T) -> T {
+        // On a copy, so that a panic changes nothing and nothing waits for `change`.
+        let mut aside = self.aside_now();
+        let out = change(&mut aside);
+        self.local().aside = aside;
+        out
+    }
+
     /// The conversation's record: title, metadata, counts.
     pub async fn record_of(&self) -> Result<Record, EngineError> {
         Ok(self.store().conversation(self.owner(), self.id()).await?)
@@ -216,6 +245,11 @@ impl Conversation {
 
     pub(crate) async fn path(&self, request: ReadRequest) -> Result<Path, EngineError> {
         Path::load(self.store(), self.owner(), self.id(), request).await
+    }
+
+    /// What is said beside the conversation now.
+    pub(crate) fn aside_now(&self) -> Aside {
+        self.local().aside.clone()
     }
 
     pub(crate) fn calibrations(&self) -> &Calibrations {

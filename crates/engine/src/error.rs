@@ -126,6 +126,9 @@ pub enum EngineError {
         /// The names that are registered.
         known: Vec<String>,
     },
+    /// The guardrails set aside cannot be said.
+    #[error(transparent)]
+    Guardrails(#[from] contexture_compile::GuardrailError),
     /// The compiler refused.
     #[error(transparent)]
     Refused(#[from] contexture_compile::Refusal),
@@ -194,6 +197,7 @@ impl EngineError {
             Self::Render(_) => "cannot_render",
             Self::Offload(error) => error.kind(),
             Self::Catalogue(_) => "unknown_model",
+            Self::Guardrails(_) => "bad_guardrails",
             Self::Refused(refusal) => refusal.kind(),
             Self::NothingToCompact { .. } => "nothing_to_compact",
             Self::CoverOverlap { .. } => "cover_overlap",
@@ -229,6 +233,7 @@ impl EngineError {
             | Self::ConversationExists { .. }
             | Self::Render(_)
             | Self::Catalogue(_)
+            | Self::Guardrails(_)
             | Self::Refused(_)
             | Self::NothingToCompact { .. }
             | Self::CoverOverlap { .. }

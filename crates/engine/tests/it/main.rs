@@ -6,6 +6,7 @@
     reason = "a failed unwrap is the failed test"
 )]
 
+mod aside;
 mod calibration;
 mod calls;
 mod compaction;
