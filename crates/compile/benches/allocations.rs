@@ -33,6 +33,7 @@ fn main() {
                 plan,
                 request: &request,
                 counter,
+                cancel: None,
             };
             compile(&input, scratch).unwrap()
         };

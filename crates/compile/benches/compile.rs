@@ -35,6 +35,7 @@ fn compiles(c: &mut Criterion) {
                     plan,
                     request: &request,
                     counter,
+                    cancel: None,
                 };
                 compile(&input, scratch).unwrap()
             };

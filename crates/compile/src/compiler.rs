@@ -347,6 +347,7 @@ impl<'a> Compiler<'a> {
                 plan: &Plan::default(),
                 request: &request,
                 counter,
+                cancel: None,
             };
             compile(&input, &mut scratch)
         };

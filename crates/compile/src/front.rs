@@ -10,19 +10,20 @@ use contexture_ir::{ContentHash, Item};
 use contexture_wire::{RepairRules, call_id};
 use indexmap::IndexMap;
 
+use crate::cancel::Cancel;
 use crate::count::Tokens;
 use crate::entry::{Entry, Shown};
 use crate::history::History;
 use crate::memo::Memo;
-use crate::passes::host::Pass;
 use crate::passes::lower::{Made, Press};
 use crate::passes::repair::repair;
 use crate::passes::select::select;
 use crate::passes::verify::is_sound;
 use crate::preview::Link;
+use crate::refusal::Refusal;
 use crate::report::document::{OmitReason, Repair, Rewriting, Rewritten};
-use crate::request::{Cover, PathItem};
-use crate::treatment::Treatment;
+use crate::request::{CompileInput, Cover, PathItem};
+use crate::treatment::{Asked, Treatment};
 
 /// The path, selected, repaired, lowered and weighed.
 #[derive(Debug)]
@@ -61,14 +62,16 @@ pub(crate) struct Covered {
 impl Front {
     /// Runs the passes that look at the path alone.
     pub(crate) fn build(
-        path: &[PathItem],
+        input: &CompileInput<'_>,
         treatment: &Treatment,
-        passes: &[&dyn Pass],
         press: &Press<'_>,
         memo: &mut Memo,
-    ) -> Self {
-        let (entries, hidden) = treatment.apply(path, 0, passes, press, memo);
+    ) -> Result<Self, Refusal> {
+        let (path, asked) = (input.path, Asked::of(input));
+        let (entries, hidden) = treatment.apply(path, 0, asked, press, memo)?;
+        Cancel::check(input.cancel)?;
         let repaired = repair(entries, &rules(press));
+        Cancel::check(input.cancel)?;
         let mut front = Self {
             history: History::default(),
             treatment: treatment.clone(),
@@ -85,7 +88,7 @@ impl Front {
             ids: IndexMap::new(),
         };
         front.append(path, repaired.entries, press, memo);
-        front
+        Ok(front)
     }
 
     /// Whether it was made for the same target and of a beginning of this path.
@@ -115,7 +118,8 @@ impl Front {
         }
         let (entries, hidden) = self
             .treatment
-            .apply(path.get(resume..)?, resume, &[], press, memo);
+            .apply(path.get(resume..)?, resume, Asked::default(), press, memo)
+            .ok()?;
         let rules = RepairRules {
             user_first: false,
             ..rules(press)

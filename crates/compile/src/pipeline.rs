@@ -18,6 +18,7 @@ use crate::cache::marks::{Kept, Marking, place_marks};
 use crate::cache::predict::predict;
 use crate::cache::report::CacheReport;
 use crate::cache::worth::Worth;
+use crate::cancel::Cancel;
 use crate::clearing::{Clearing, decide};
 use crate::contribution::{Band, Contribution};
 use crate::count::Tokens;
@@ -69,14 +70,15 @@ pub fn compile(input: &CompileInput<'_>, scratch: &mut Scratch) -> Result<Compil
     let mut treatment = Treatment::latched(input, &target);
     let mut step = Step::First;
     loop {
+        Cancel::check(input.cancel)?;
         // What a pass of the host's makes of a longer path cannot be told from a shorter one's.
         let own = input.passes.is_empty();
         let kept = scratch.take_front(|front| own && front.fits(&press, &treatment, input.path));
         let kept = kept.and_then(|front| front.extended(input.path, &press, &mut scratch.memo));
-        let front = kept.unwrap_or_else(|| {
-            let memo = &mut scratch.memo;
-            Front::build(input.path, &treatment, input.passes, &press, memo)
-        });
+        let front = match kept {
+            Some(front) => front,
+            None => Front::build(input, &treatment, &press, &mut scratch.memo)?,
+        };
         let call = Call {
             input,
             limit,
@@ -162,6 +164,7 @@ fn back(call: &Call<'_>, memo: &mut Memo) -> Result<Outcome, Refusal> {
         slots.insert(at, slot);
     }
     let frame = Frame::weigh(request, &slots, press, memo);
+    Cancel::check(input.cancel)?;
 
     let latched = Cut::latched(input, call.target, &front.history, press, memo);
     let natural: Vec<u64> = whole.iter().map(|placed| placed.text.high).collect();
@@ -170,6 +173,7 @@ fn back(call: &Call<'_>, memo: &mut Memo) -> Result<Outcome, Refusal> {
         Budgeted::Cut(placed, cut, worth) => (placed, cut, worth),
         Budgeted::Clear(clearing) => return Ok(Outcome::Clear(clearing)),
     };
+    Cancel::check(input.cancel)?;
 
     let (before, mut owners) = band_pieces(&slots, &placed, |band| band <= Band::Anchor);
     let middle = cut.pieces(&front.history);
@@ -199,6 +203,7 @@ fn back(call: &Call<'_>, memo: &mut Memo) -> Result<Outcome, Refusal> {
         trimmed: cut.moved,
         narrowing: request.narrowing,
     };
+    Cancel::check(input.cancel)?;
     let (plan, epoch) = input
         .plan
         .next(prefix, middle.iter().map(|piece| &piece.key), view);

@@ -68,6 +68,9 @@ pub enum Refusal {
         /// The renderer's account.
         what: String,
     },
+    /// Another thread called the compile off.
+    #[error("the compile was cancelled")]
+    Cancelled,
     /// The finished payload broke the post-condition: a fault of this program, reported instead of
     /// being sent.
     #[error("the payload would be refused: {what}")]
@@ -98,6 +101,7 @@ impl Refusal {
             Self::BadParameter { .. } => "bad_parameter",
             Self::BadContribution { .. } => "bad_contribution",
             Self::Render { .. } => "render",
+            Self::Cancelled => "cancelled",
             Self::Unsound { .. } => "unsound",
         }
     }

@@ -7,6 +7,7 @@ use contexture_ir::{Audience, ContentHash, Item, NodeId, Raw, RequestOptions, To
 use contexture_tokens::TokenCounter;
 use contexture_wire::Dialect;
 
+use crate::cancel::Cancel;
 use crate::contribution::Contribution;
 use crate::narrowing::Narrowing;
 use crate::passes::host::Pass;
@@ -81,6 +82,8 @@ pub struct CompileInput<'a> {
     pub request: &'a CompileRequest,
     /// What counts tokens for the model.
     pub counter: &'a dyn TokenCounter,
+    /// What may call the compile off. It decides whether there is a payload, never what is in it.
+    pub cancel: Option<&'a Cancel>,
 }
 
 /// To whom, how much, and with which options.

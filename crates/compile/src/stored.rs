@@ -356,6 +356,7 @@ mod tests {
                     plan: &Plan::default(),
                     request,
                     counter: counter_for(spec.encoding),
+                    cancel: None,
                 };
                 let compiled = compile(&input, &mut Scratch::new()).unwrap();
                 compiled.payload.to_json()

@@ -5,6 +5,7 @@
 
 use contexture_ir::{ContentHash, Item};
 
+use crate::cancel::Cancel;
 use crate::entry::Entry;
 use crate::memo::Memo;
 use crate::passes::clear::clear;
@@ -16,6 +17,7 @@ use crate::passes::select::select;
 use crate::plan::ClearFrontier;
 use crate::policy::ClearPolicy;
 use crate::preview::{PreviewPolicy, Previewer};
+use crate::refusal::Refusal;
 use crate::report::document::OmitReason;
 use crate::request::{CompileInput, PathItem};
 
@@ -26,6 +28,22 @@ pub(crate) struct Treatment {
     clear: Option<ClearPolicy>,
     pub(crate) frontier: ClearFrontier,
     preview: Option<PreviewPolicy>,
+}
+
+/// What the host has in it: passes of its own, and a way to call it off.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Asked<'a> {
+    passes: &'a [&'a dyn Pass],
+    cancel: Option<&'a Cancel>,
+}
+
+impl<'a> Asked<'a> {
+    pub(crate) const fn of(input: &CompileInput<'a>) -> Self {
+        Self {
+            passes: input.passes,
+            cancel: input.cancel,
+        }
+    }
 }
 
 /// Entries and what was left out of them, with its reason.
@@ -61,13 +79,14 @@ impl Treatment {
         &self,
         path: &[PathItem],
         first: usize,
-        passes: &[&dyn Pass],
+        asked: Asked<'_>,
         press: &Press<'_>,
         memo: &mut Memo,
-    ) -> Treated {
+    ) -> Result<Treated, Refusal> {
         let (entries, mut hidden) = select(path, first);
-        let (entries, left_out) = host(entries, passes, PassPoint::BeforeView);
+        let (entries, left_out) = host(entries, asked.passes, PassPoint::BeforeView);
         hidden.extend(left_out);
+        Cancel::check(asked.cancel)?;
         let (mut entries, covered) = cover(entries, &self.covering, press.dialect().format);
         hidden.extend(covered);
         if let Some(policy) = &self.clear
@@ -79,13 +98,15 @@ impl Treatment {
             hidden.extend(cleared);
             entries = kept;
         }
+        Cancel::check(asked.cancel)?;
         if let Some(policy) = &self.preview {
             let counter = press.scale().counter;
             preview(&mut entries, &Previewer { policy, counter });
         }
-        let (entries, left_out) = host(entries, passes, PassPoint::AfterView);
+        Cancel::check(asked.cancel)?;
+        let (entries, left_out) = host(entries, asked.passes, PassPoint::AfterView);
         hidden.extend(left_out);
-        (entries, hidden)
+        Ok((entries, hidden))
     }
 
     /// Whether items at or behind an index are shown as they would be without it.

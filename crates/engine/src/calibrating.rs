@@ -7,7 +7,7 @@
 //! Not here: what is learned ([`contexture_compile::Calibration`]).
 
 use contexture_compile::{
-    CompileInput, CompileRequest, Compiled, Refusal, Report, compile,
+    Cancel, CompileInput, CompileRequest, Compiled, Refusal, Report, compile,
 };
 use contexture_ir::{ContentHash, Usage};
 use contexture_store::{Error as StoreError, Expected, KeyScope, PutEntry};
@@ -31,6 +31,7 @@ impl Conversation {
         &self,
         inputs: &mut CallInputs,
         given: &Given,
+        cancel: Option<&Cancel>,
     ) -> Result<Compiled, Refusal> {
         let newest = self.newest(&inputs.request).await;
         let plan = &given.plan;
@@ -40,7 +41,7 @@ impl Conversation {
         } else {
             newest.narrowing
         };
-        let compiled = self.run(&inputs.input(given));
+        let compiled = self.run(&inputs.input(given, cancel));
         let begins = match &compiled {
             Ok(compiled) => compiled.report.epoch.opened,
             Err(refusal) => matches!(refusal, Refusal::DoesNotFit { .. }),
@@ -49,7 +50,7 @@ impl Conversation {
             return compiled;
         }
         inputs.request = newest;
-        self.run(&inputs.input(given))
+        self.run(&inputs.input(given, cancel))
     }
 
     fn run(&self, input: &CompileInput<'_>) -> Result<Compiled, Refusal> {

@@ -17,6 +17,7 @@ use crate::error::EngineError;
 use crate::events::Happened;
 use crate::inputs::{CallInputs, Given};
 use crate::instructions::Instructions;
+use crate::options::CompileOptions;
 use crate::path::Path;
 use crate::pins::Pins;
 use crate::targets::TargetChoice;
@@ -92,15 +93,19 @@ impl Conversation {
         &self,
         target: impl Into<TargetChoice<'_>>,
     ) -> Result<CompiledCall, EngineError> {
-        self.compile_with(target, &[]).await
+        self.compile_with(target, CompileOptions::default()).await
     }
 
-    /// As [`Self::compile`], saying this too.
-    pub async fn compile_with(
+    /// As [`Self::compile`], saying this too, or until it is called off.
+    ///
+    /// # Errors
+    /// As [`Self::compile`]; [`Refusal::Cancelled`](contexture_compile::Refusal::Cancelled).
+    pub async fn compile_with<'a>(
         &self,
         target: impl Into<TargetChoice<'_>>,
-        also: &[Contribution],
+        options: impl Into<CompileOptions<'a>>,
     ) -> Result<CompiledCall, EngineError> {
+        let options = options.into();
         let target = self.engine().target(target)?;
         let request = target.request(self.engine().catalogue())?;
         let model = self.engine().catalogue().resolve(target.model())?;
@@ -112,7 +117,7 @@ impl Conversation {
         let at = path.head.map_or(At::Branch(branch.clone()), At::Node);
         let mut contributions = said_before(&self.instructions(at.clone()).await?)?;
         contributions.extend(self.aside_now().contributions(&model.capabilities)?);
-        contributions.extend_from_slice(also);
+        contributions.extend_from_slice(options.also);
         let plan_key = format!("@plan/{}/{}", target.format(), target.model());
         let given = self.given(&path, at, &plan_key).await?;
         let mut inputs = CallInputs {
@@ -124,7 +129,7 @@ impl Conversation {
             model: inputs.request.model.clone(),
         });
         let span = span(self, &inputs.request);
-        let compiling = self.compile_calibrated(&mut inputs, &given);
+        let compiling = self.compile_calibrated(&mut inputs, &given, options.cancel);
         let compiled = compiling.instrument(span).await?;
         self.tell(|| done(&inputs.request, &compiled.report));
         Ok(CompiledCall::new(

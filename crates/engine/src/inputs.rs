@@ -1,7 +1,9 @@
 //! What goes into a call: what the tree gives, and what comes beside it.
 
 use contexture_catalogue::Encoding;
-use contexture_compile::{CompileInput, CompileRequest, Contribution, Cover, PathItem, Plan};
+use contexture_compile::{
+    Cancel, CompileInput, CompileRequest, Contribution, Cover, PathItem, Plan,
+};
 use contexture_tokens::counter_for;
 
 /// What the tree gives to a call.
@@ -22,7 +24,11 @@ pub(crate) struct CallInputs {
 
 impl CallInputs {
     /// With what the tree gives, all that the call's payload depends on.
-    pub(crate) fn input<'a>(&'a self, given: &'a Given) -> CompileInput<'a> {
+    pub(crate) fn input<'a>(
+        &'a self,
+        given: &'a Given,
+        cancel: Option<&'a Cancel>,
+    ) -> CompileInput<'a> {
         CompileInput {
             path: &given.items,
             covers: &given.covers,
@@ -31,6 +37,7 @@ impl CallInputs {
             plan: &given.plan,
             request: &self.request,
             counter: counter_for(self.encoding),
+            cancel,
         }
     }
 }

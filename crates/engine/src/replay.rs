@@ -92,7 +92,7 @@ impl Conversation {
             contributions,
             encoding: record.encoding,
         };
-        let payload = compile(&inputs.input(&given), &mut Scratch::new())?.payload;
+        let payload = compile(&inputs.input(&given, None), &mut Scratch::new())?.payload;
         let rebuilt = payload.hash();
         let differs_at = record.payload.as_ref().filter(|_| rebuilt != sent);
         Ok(Replayed {

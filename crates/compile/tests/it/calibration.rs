@@ -113,6 +113,7 @@ fn compiled(path: &[PathItem], request: &CompileRequest) -> Compiled {
         plan: &Plan::default(),
         request,
         counter: counter_of(Format::Anthropic),
+        cancel: None,
     };
     compile(&input, &mut Scratch::new()).unwrap()
 }

@@ -273,6 +273,7 @@ fn check(
             plan,
             request,
             counter: &Quarter,
+            cancel: None,
         };
         contexture_compile::compile(&input, &mut Scratch::new())
     };

@@ -12,6 +12,7 @@ mod budgets;
 mod cache;
 mod cache_recorded;
 mod calibration;
+mod cancel;
 mod diff;
 mod growth;
 mod hostile;

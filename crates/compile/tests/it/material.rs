@@ -104,6 +104,7 @@ pub(crate) fn with(
         plan,
         request,
         counter: &Quarter,
+        cancel: None,
     };
     compile(&input, scratch)
 }

@@ -214,6 +214,7 @@ fn run(session: &Session, mut request: CompileRequest) -> Vec<Sent> {
             plan: &plan,
             request: &request.clone(),
             counter: counter_of(request.dialect.format),
+            cancel: None,
         };
         let Ok(mut compiled) = compile(&input, &mut scratch) else {
             continue;

@@ -59,6 +59,7 @@ fn check(
         plan: &Plan::default(),
         request,
         counter,
+        cancel: None,
     };
     match compile(&input, scratch) {
         Ok(compiled) => {

@@ -203,6 +203,7 @@ fn last_view(session: &Session, limit: u64) -> Option<(usize, Compiled)> {
             plan: &plan,
             request: &request,
             counter: counter_for(Encoding::O200kBase),
+            cancel: None,
         };
         if let Ok(compiled) = compile(&input, &mut scratch) {
             plan = compiled.plan.clone();

@@ -145,6 +145,7 @@ fn with(
         plan,
         request,
         counter: &Quarter,
+        cancel: None,
     };
     compile(&input, scratch).ok()
 }

@@ -170,6 +170,7 @@ fn measure(format: Format, exchange: &Exchange) -> Option<(Totals, u64)> {
         plan: &Plan::default(),
         request: &request,
         counter: counter_for(spec.encoding),
+        cancel: None,
     };
     let compiled = compile(&input, &mut Scratch::new()).unwrap();
     Some((compiled.report.totals, billed))

@@ -34,6 +34,7 @@ fn run(path: &[PathItem], covers: &[Cover], request: &CompileRequest, plan: &Pla
         plan,
         request,
         counter: &Quarter,
+        cancel: None,
     };
     let compiled = compile(&input, &mut Scratch::new()).unwrap();
     check_report(&compiled, path, "a view");

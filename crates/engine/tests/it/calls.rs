@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use contexture_compile::Target;
-use contexture_engine::{Engine, For};
+use contexture_compile::{Cancel, Target};
+use contexture_engine::{CompileOptions, Engine, For};
 use contexture_ir::{FunctionTool, ToolDefinition, hint, user};
 use contexture_store::MemoryStore;
 use contexture_store_testkit::{Faulty, Method};
@@ -147,4 +147,24 @@ async fn a_call_asks_the_store_three_times() {
         .filter(|(_, calls)| *calls > 0)
         .collect();
     assert_eq!(asked, [(Method::Read, 1), (Method::State, 2)]);
+}
+
+#[tokio::test]
+async fn a_call_is_called_off_from_another_thread() {
+    let chat = chat().await;
+    chat.save([user("hello")]).await.unwrap();
+    let cancel = Cancel::new();
+    let options = CompileOptions {
+        cancel: Some(&cancel),
+        ..CompileOptions::default()
+    };
+    let call = chat.compile_with(&target(), options).await.unwrap();
+    let elsewhere = cancel.clone();
+    std::thread::spawn(move || elsewhere.cancel())
+        .join()
+        .unwrap();
+    let error = chat.compile_with(&target(), options).await.unwrap_err();
+    assert_eq!(error.kind(), "cancelled");
+    let again = chat.compile(&target()).await.unwrap();
+    assert_eq!(again.payload.to_json(), call.payload.to_json());
 }
