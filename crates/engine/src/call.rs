@@ -20,6 +20,7 @@ use crate::instructions::Instructions;
 use crate::options::CompileOptions;
 use crate::path::Path;
 use crate::pins::Pins;
+use crate::spans::compile_span;
 use crate::targets::TargetChoice;
 
 /// A compiled call: what to send, why it looks so, and what is needed to store the answer.
@@ -128,7 +129,7 @@ impl Conversation {
         self.tell(|| Happened::CompileStart {
             model: inputs.request.model.clone(),
         });
-        let span = span(self, &inputs.request);
+        let span = compile_span(self, &inputs.request);
         let compiling = self.compile_calibrated(&mut inputs, &given, options.cancel);
         let compiled = compiling.instrument(span).await?;
         self.tell(|| done(&inputs.request, &compiled.report));
@@ -183,23 +184,6 @@ fn said_before(instructions: &Instructions) -> Result<Vec<Contribution>, EngineE
         contributions.push(Contribution::system("fragments", text));
     }
     Ok(contributions)
-}
-
-/// What tracing is told of a compile: OpenTelemetry's names for calls of models, and no content.
-fn span(chat: &Conversation, request: &CompileRequest) -> tracing::Span {
-    let provider = match request.dialect.format {
-        Format::Anthropic => "anthropic",
-        Format::Gemini => "gcp.gen_ai",
-        _ => "openai",
-    };
-    tracing::info_span!(
-        "contexture.compile",
-        gen_ai.provider.name = provider,
-        gen_ai.request.model = request.model.as_str(),
-        gen_ai.conversation.id = chat.id().as_str(),
-        ctx.compile.window = request.window,
-        ctx.compile.reserve = request.reserve,
-    )
 }
 
 fn done(request: &CompileRequest, report: &Report) -> Happened {

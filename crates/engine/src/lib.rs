@@ -42,6 +42,7 @@ mod resolve;
 mod save;
 mod search;
 mod secrets;
+mod spans;
 mod state_list;
 mod state_node;
 mod targets;

@@ -10,6 +10,7 @@ use contexture_store::{
     StateKey, StatePatch,
 };
 use contexture_wire::{Kind, Loss, lift};
+use tracing::{Instrument, Span};
 
 use crate::call::CompiledCall;
 use crate::conversation::Conversation;
@@ -17,6 +18,7 @@ use crate::engine::Engine;
 use crate::error::EngineError;
 use crate::events::Happened;
 use crate::path::message_of;
+use crate::spans::{record_span, tell_answer};
 
 /// The schema version of a stored plan.
 pub(crate) const PLAN_VERSION: u32 = 1;
@@ -67,15 +69,22 @@ impl Conversation {
     /// # Errors
     /// [`EngineError::Wire`] or [`EngineError::NotAResponse`] if `response` is no answer in that
     /// format, or the store's.
-    #[tracing::instrument(
-        name = "contexture.record",
-        skip_all,
-        fields(gen_ai.conversation.id = self.id().as_str())
-    )]
     pub async fn record(
         &self,
         call: &CompiledCall,
         response: &str,
+    ) -> Result<Recorded, EngineError> {
+        let span = record_span(self);
+        self.record_answer(call, response, &span)
+            .instrument(span.clone())
+            .await
+    }
+
+    async fn record_answer(
+        &self,
+        call: &CompiledCall,
+        response: &str,
+        span: &Span,
     ) -> Result<Recorded, EngineError> {
         let mut lifted = lift(call.format(), response)?;
         if lifted.kind != Kind::Response {
@@ -109,6 +118,7 @@ impl Conversation {
         });
         let items: Vec<NewItem> = items.collect();
         let info = lifted.transcript.response.unwrap_or_default();
+        tell_answer(span, lifted.transcript.model.as_deref(), &info);
         let response = self.engine().response_record(id, call, &info);
         let mut recorded = Recorded {
             response: id,

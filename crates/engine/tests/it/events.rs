@@ -41,3 +41,25 @@ async fn calls_are_told_to_whoever_watches() {
     };
     assert_eq!(told, [start.clone(), done, stored, start]);
 }
+
+#[tokio::test]
+async fn watchers_that_panic_or_sleep_fail_no_call() {
+    let chat = chat().await;
+    chat.save([user("hello")]).await.unwrap();
+    let target = Target::openai_chat("gpt-4o").window(8_000);
+    let (asleep, panicking) = (chat.engine().subscribe(), chat.engine().subscribe());
+    let first = chat.compile(&target).await.unwrap();
+    let panicked = std::thread::spawn(move || {
+        let event = panicking.try_next().unwrap();
+        std::panic::resume_unwind(Box::new(event));
+    });
+    assert!(panicked.join().is_err());
+    // Two events each, so that the queue of the one that sleeps runs over.
+    for _ in 0..600 {
+        let call = chat.compile(&target).await.unwrap();
+        assert_eq!(call.payload.to_json(), first.payload.to_json());
+    }
+    let kept = std::iter::from_fn(|| asleep.try_next()).count() as u64;
+    assert!(asleep.missed() > 0);
+    assert_eq!(kept + asleep.missed(), 1_202);
+}

@@ -22,5 +22,6 @@ mod offload;
 mod pins;
 mod replay;
 mod secrets;
+mod spans;
 mod support;
 mod tree;
