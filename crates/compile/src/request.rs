@@ -86,6 +86,9 @@ pub struct CompileInput<'a> {
     pub cancel: Option<&'a Cancel>,
 }
 
+/// The parameter that names a cache at OpenAI.
+const CACHE_KEY: &str = "prompt_cache_key";
+
 /// To whom, how much, and with which options.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CompileRequest {
@@ -117,4 +120,19 @@ pub struct CompileRequest {
     pub history: HistoryPolicy,
     /// How the provider's prompt cache is used.
     pub cache: CachePolicy,
+}
+
+impl CompileRequest {
+    /// The same with a key by which the provider brings requests with one prefix to one cache: OpenAI's
+    /// `prompt_cache_key`. Changes nothing where the model's provider knows no such key
+    /// ([`CacheRules::keyed`](crate::CacheRules::keyed)), and where a parameter says one already.
+    #[must_use]
+    pub fn with_cache_key(mut self, key: ContentHash) -> Self {
+        let mut params = self.params.iter();
+        if self.cache.rules.keyed && !params.any(|(name, _)| name == CACHE_KEY) {
+            let value = Raw::from_value(&key.to_string()).unwrap_or_else(|_| Raw::null());
+            self.params.push((CACHE_KEY.to_owned(), value));
+        }
+        self
+    }
 }

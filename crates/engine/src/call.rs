@@ -5,7 +5,7 @@ use std::sync::Arc;
 use contexture_compile::{
     Advice, Band, CompileRequest, Compiled, Content, Contribution, PathItem, Payload, Plan, Report,
 };
-use contexture_ir::{BranchName, NodeId};
+use contexture_ir::{BranchName, ContentHash, NodeId};
 use contexture_render::{Renderer, XmlRenderer};
 use contexture_store::{At, ReadRequest, State, StateKey};
 use contexture_wire::{Format, Renames};
@@ -109,6 +109,7 @@ impl Conversation {
         let options = options.into();
         let target = self.engine().target(target)?;
         let request = target.request(self.engine().catalogue())?;
+        let request = request.with_cache_key(self.cache_key());
         let model = self.engine().catalogue().resolve(target.model())?;
         let branch = self.branch();
         let path = self
@@ -136,6 +137,13 @@ impl Conversation {
         Ok(CompiledCall::new(
             compiled, inputs, plan_key, branch, path.head,
         ))
+    }
+
+    /// By what a provider shall know calls of one conversation, whose prefixes are alike. A hash, as names may
+    /// say more than a provider need know.
+    fn cache_key(&self) -> ContentHash {
+        let name = format!("prompt cache\n{}\n{}", self.owner(), self.id());
+        ContentHash::of(name.as_bytes())
     }
 
     /// What the tree says at the end of a path, for a call with this plan.

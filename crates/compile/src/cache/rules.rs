@@ -7,6 +7,8 @@
 //!   caching", and OpenAI, "Prompt caching": <https://platform.claude.com/docs/en/build-with-claude/prompt-caching>,
 //!   <https://developers.openai.com/api/docs/guides/prompt-caching>, read on 2026-11-21).
 //! * A read keeps the prefix for its whole time anew, without charge (same pages).
+//! * OpenAI brings requests with the same `prompt_cache_key` and beginning to the same machine (same page, "Requests are
+//!   routed"); whether other providers behind its formats take the field is not known.
 //! * Gemini caches prefixes by itself and promises neither a read nor a time
 //!   (<https://ai.google.dev/gemini-api/docs/caching>).
 
@@ -34,6 +36,9 @@ pub struct CacheRules {
     pub step: u64,
     /// Whether the provider sets one of the marks by itself, on the newest message.
     pub marks_newest: bool,
+    /// Whether a request may carry a key by which requests with one prefix are brought to one cache.
+    #[serde(default)]
+    pub keyed: bool,
     /// For how many milliseconds without use a prefix is kept.
     pub usual_ms: u64,
     /// For how many it is kept if asked; absent where there is no choice.
@@ -65,6 +70,8 @@ impl CacheRules {
             lookback: cache.lookback_blocks.map(|blocks| blocks as usize),
             step: cache.step_tokens.unwrap_or(1).max(1),
             marks_newest: kind == CacheKind::Automatic && marks > 0,
+            keyed: model.provider == "openai"
+                && matches!(format, Format::OpenAiChat | Format::OpenAiResponses),
             usual_ms: usual.unwrap_or(cache.idle_seconds.unwrap_or(IDLE_SECONDS) * 1_000),
             long_ms: ttls.next(),
         }
@@ -81,6 +88,7 @@ impl CacheRules {
             lookback: None,
             step: 1,
             marks_newest: false,
+            keyed: false,
             usual_ms: 0,
             long_ms: None,
         }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use contexture_compile::{Cancel, Target};
 use contexture_engine::{CompileOptions, Engine, For};
-use contexture_ir::{FunctionTool, ToolDefinition, hint, user};
+use contexture_ir::{FunctionTool, Raw, ToolDefinition, hint, user};
 use contexture_store::MemoryStore;
 use contexture_store_testkit::{Faulty, Method};
 use serde_json::{Value, json};
@@ -167,4 +167,37 @@ async fn a_call_is_called_off_from_another_thread() {
     assert_eq!(error.kind(), "cancelled");
     let again = chat.compile(&target()).await.unwrap();
     assert_eq!(again.payload.to_json(), call.payload.to_json());
+}
+
+#[tokio::test]
+async fn calls_of_a_conversation_go_to_one_cache() {
+    let engine = crate::support::engine();
+    let key = async |owner: &str, name: &str, target: Target| {
+        let chat = engine.conversation(name).owner(owner);
+        let chat = chat.open().await.unwrap();
+        chat.save([user("hello")]).await.unwrap();
+        let call = chat.compile(&target.window(8_000)).await.unwrap();
+        let payload: Value = serde_json::from_str(&call.payload.to_json()).unwrap();
+        payload
+            .get("prompt_cache_key")
+            .map(|key| key.as_str().unwrap().to_owned())
+    };
+    let chat = || Target::openai_chat("gpt-4o");
+    let first = key("ada", "a", chat()).await.unwrap();
+    assert_eq!(first.len(), 32);
+    assert!(!first.contains("ada"));
+    let again = key("ada", "a", Target::openai_responses("gpt-4.1")).await;
+    assert_eq!(again.as_ref(), Some(&first));
+    assert_ne!(key("ada", "b", chat()).await.unwrap(), first);
+    assert_ne!(key("bob", "a", chat()).await.unwrap(), first);
+    let own = chat().param("prompt_cache_key", Raw::parse("\"own\"").unwrap());
+    assert_eq!(key("ada", "a", own).await.unwrap(), "own");
+    for other in [
+        Target::anthropic("claude-sonnet-4-5"),
+        Target::gemini("gemini-2.5-pro"),
+        Target::openai_chat("claude-sonnet-4-5"),
+        Target::openai_chat("deepseek-chat"),
+    ] {
+        assert_eq!(key("ada", "a", other).await, None);
+    }
 }
