@@ -186,6 +186,7 @@ impl Target {
             options,
             params,
             tools: self.tools.clone(),
+            offer: None,
             media: rules_of(spec).clone(),
             narrowing: None,
             tool_prompt: spec.tool_prompt,

@@ -37,6 +37,7 @@ mod hex;
 mod history;
 mod memo;
 mod narrowing;
+mod offered;
 mod params;
 mod passes;
 mod payload;
@@ -74,6 +75,7 @@ pub use contribution::{Band, Budget, Content, Contribution, Stability};
 pub use count::{Framing, Tokens};
 pub use guardrails::{GuardrailError, Guardrails};
 pub use narrowing::Narrowing;
+pub use offered::{OfferedTools, ToolOffer};
 pub use passes::host::{Pass, PassPoint, ViewItem};
 pub use payload::Payload;
 pub use pipeline::{Compiled, compile};
@@ -85,8 +87,8 @@ pub use preview::{
 pub use reading::{READ_TOOL, read_tool};
 pub use refusal::{Refusal, RequiredSegment};
 pub use report::document::{
-    Counted, OmitReason, Omitted, PayloadReport, Repair, Report, Rewriting, Rewritten, Segment,
-    TargetReport, Totals, Verdict,
+    Counted, OmitReason, Omitted, PayloadReport, RemovedTool, Repair, Report, Rewriting, Rewritten,
+    Segment, TargetReport, Totals, Verdict,
 };
 pub use report::figures;
 pub use report::html::render_html;

@@ -194,15 +194,7 @@ fn back(call: &Call<'_>, memo: &mut Memo) -> Result<Outcome, Refusal> {
         system: Frame::system_hash(&placed),
         anchor: ContentHash::of(&gathered(before.iter().map(|piece| &piece.key))),
     };
-    let view = Latched {
-        kept,
-        covers: call.treatment.covers_hash(),
-        clear: call.treatment.latched_frontier(),
-        cleared: matches!(call.step, Step::Cleared(..)),
-        trim: cut.frontier(&front.history, input),
-        trimmed: cut.moved,
-        narrowing: request.narrowing,
-    };
+    let view = decided(call, &cut, kept);
     Cancel::check(input.cancel)?;
     let (plan, epoch) = input
         .plan
@@ -245,6 +237,25 @@ fn back(call: &Call<'_>, memo: &mut Memo) -> Result<Outcome, Refusal> {
         plan,
         renames: Renames::of(request.dialect.format, &request.tools),
     })))
+}
+
+/// What this compile decided, for the plan.
+fn decided(call: &Call<'_>, cut: &Cut, kept: Vec<Kept>) -> Latched {
+    Latched {
+        kept,
+        covers: call.treatment.covers_hash(),
+        clear: call.treatment.latched_frontier(),
+        cleared: matches!(call.step, Step::Cleared(..)),
+        trim: cut.frontier(&call.front.history, call.input),
+        trimmed: cut.moved,
+        narrowing: call.input.request.narrowing,
+        tools: call
+            .input
+            .request
+            .offer
+            .as_ref()
+            .map(|offer| offer.latched.clone()),
+    }
 }
 
 /// Whether contributions say something among the messages: placeholders alone are no request, however

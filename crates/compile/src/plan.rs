@@ -12,6 +12,7 @@ use crate::cache::marks::Kept;
 use crate::digest::{digest, gathered};
 use crate::hex;
 use crate::narrowing::Narrowing;
+use crate::offered::OfferedTools;
 
 /// The latched decisions. Its JSON is stable; unknown fields are ignored, absent ones are empty.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -44,6 +45,9 @@ pub struct Plan {
     /// ([`CompileRequest::narrowing`](crate::CompileRequest::narrowing)); hosts hold it through an epoch.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub narrowing: Option<Narrowing>,
+    /// The tools that were offered out of a registry, in their order, if they were.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tools: Option<OfferedTools>,
 }
 
 /// The identity of what stands before the history.
@@ -208,6 +212,7 @@ impl Plan {
             clear: view.clear,
             trim: view.trim,
             narrowing: view.narrowing,
+            tools: view.tools,
         };
         let report = EpochReport {
             number: epoch,
@@ -229,6 +234,7 @@ pub(crate) struct Latched {
     /// Whether this compile moved that one.
     pub(crate) trimmed: bool,
     pub(crate) narrowing: Option<Narrowing>,
+    pub(crate) tools: Option<OfferedTools>,
 }
 
 /// The hash over the first `blocks` blocks, if there are so many, and the hash over all but the last.

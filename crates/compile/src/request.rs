@@ -5,11 +5,13 @@ use std::sync::Arc;
 use contexture_catalogue::{MediaRules, ToolPrompt};
 use contexture_ir::{Audience, ContentHash, Item, NodeId, Raw, RequestOptions, ToolDefinition};
 use contexture_tokens::TokenCounter;
+use contexture_tools::Offer;
 use contexture_wire::Dialect;
 
 use crate::cancel::Cancel;
 use crate::contribution::Contribution;
 use crate::narrowing::Narrowing;
+use crate::offered::{OfferedTools, ToolOffer};
 use crate::passes::host::Pass;
 use crate::plan::Plan;
 use crate::policy::{CachePolicy, HistoryPolicy};
@@ -107,6 +109,8 @@ pub struct CompileRequest {
     pub params: Vec<(String, Raw)>,
     /// The tools offered, in this order.
     pub tools: Vec<ToolDefinition>,
+    /// What the tools were chosen from, if they were; decides nothing about the payload.
+    pub offer: Option<ToolOffer>,
     /// Whether the model may be given the beginning of its answer, that is whether a history may end
     /// with the model speaking.
     pub prefill: bool,
@@ -123,6 +127,17 @@ pub struct CompileRequest {
 }
 
 impl CompileRequest {
+    /// The same with these tools too, behind those it has.
+    #[must_use]
+    pub fn with_offer(mut self, offer: Offer) -> Self {
+        self.tools.extend(offer.tools);
+        self.offer = Some(ToolOffer {
+            latched: OfferedTools::of(&offer.selection),
+            removed: offer.removed,
+        });
+        self
+    }
+
     /// The same with a key by which the provider brings requests with one prefix to one cache: OpenAI's
     /// `prompt_cache_key`. Changes nothing where the model's provider knows no such key
     /// ([`CacheRules::keyed`](crate::CacheRules::keyed)), and where a parameter says one already.

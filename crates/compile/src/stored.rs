@@ -104,6 +104,8 @@ impl StoredRequest {
             options,
             params,
             tools,
+            // Decides nothing about the payload.
+            offer: _,
             prefill,
             narrowing,
             media,
@@ -157,6 +159,7 @@ impl StoredRequest {
             options: asked.transcript.options,
             params: self.params,
             tools: asked.transcript.tools,
+            offer: None,
             prefill: self.prefill,
             narrowing: self.narrowing,
             media: self.media,

@@ -108,8 +108,8 @@ impl Conversation {
     ) -> Result<CompiledCall, EngineError> {
         let options = options.into();
         let target = self.engine().target(target)?;
-        let request = target.request(self.engine().catalogue())?;
-        let request = request.with_cache_key(self.cache_key());
+        let mut request = target.request(self.engine().catalogue())?;
+        request = request.with_cache_key(self.cache_key());
         let model = self.engine().catalogue().resolve(target.model())?;
         let branch = self.branch();
         let path = self
@@ -122,6 +122,9 @@ impl Conversation {
         contributions.extend_from_slice(options.also);
         let plan_key = format!("@plan/{}/{}", target.format(), target.model());
         let given = self.given(&path, at, &plan_key).await?;
+        if let Some(tools) = options.tools {
+            request = tools.offer(request, given.plan.tools.as_ref(), model);
+        }
         let mut inputs = CallInputs {
             request,
             contributions,

@@ -68,7 +68,7 @@ pub use instructions::Instructions;
 pub use messages::For;
 pub use offload::{Kept, Linked};
 pub use open::Database;
-pub use options::CompileOptions;
+pub use options::{CompileOptions, RegistryTools};
 pub use record::Recorded;
 pub use record_level::RecordLevel;
 pub use replay::Replayed;

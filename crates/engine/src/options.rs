@@ -1,6 +1,8 @@
 //! What a call says and heeds beside its conversation.
 
-use contexture_compile::{Cancel, Contribution};
+use contexture_catalogue::ModelSpec;
+use contexture_compile::{Cancel, CompileRequest, Contribution, OfferedTools};
+use contexture_tools::{Choice, Loaded, Manner, Registry, Wish};
 
 /// How to compile a call; see [`Conversation::compile_with`](crate::Conversation::compile_with). A list of
 /// contributions is options that say these too.
@@ -20,9 +22,43 @@ use contexture_compile::{Cancel, Contribution};
 pub struct CompileOptions<'a> {
     /// What is said too, behind what the handle says. Default: nothing.
     pub also: &'a [Contribution],
+    /// Tools out of a registry, offered behind the target's own. Default: none.
+    pub tools: Option<RegistryTools<'a>>,
     /// What may call the compile off from another thread; it is looked at between the passes. Default:
     /// nothing.
     pub cancel: Option<&'a Cancel>,
+}
+
+/// Which tools of a registry a call offers. Their order and what a task was judged by hold from call to call
+/// on a path: they are kept in the plan, and rewind with it. What is left out is in the report, with its
+/// reasons.
+#[derive(Clone, Copy, Debug)]
+pub struct RegistryTools<'a> {
+    /// The tools there are.
+    pub registry: &'a Registry,
+    /// Which are wanted.
+    pub choice: &'a Choice,
+    /// Which toolkits were loaded.
+    pub loaded: &'a Loaded,
+}
+
+impl RegistryTools<'_> {
+    /// The request with these tools.
+    pub(crate) fn offer(
+        &self,
+        request: CompileRequest,
+        latched: Option<&OfferedTools>,
+        model: &ModelSpec,
+    ) -> CompileRequest {
+        let latched = latched.map(|latched| latched.selection(self.choice));
+        let offer = self.registry.offer(Wish {
+            choice: self.choice,
+            loaded: self.loaded,
+            latched: latched.as_ref(),
+            manner: Manner::of(model, request.dialect.format.as_str()),
+        });
+        request.with_offer(offer)
+    }
 }
 
 impl<'a> From<&'a [Contribution]> for CompileOptions<'a> {

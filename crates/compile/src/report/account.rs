@@ -3,6 +3,7 @@
 use std::ops::Range;
 
 use contexture_ir::ToolDefinition;
+use contexture_tools::Removed;
 
 use crate::cache::report::CacheReport;
 use crate::contribution::Band;
@@ -16,10 +17,12 @@ use crate::plan::EpochReport;
 use crate::reading::READ_TOOL;
 use crate::refusal::RequiredSegment;
 use crate::report::document::{
-    Counted, PayloadReport, Report, Rewriting, Rewritten, Segment, TargetReport, Totals, Verdict,
+    Counted, PayloadReport, RemovedTool, Report, Rewriting, Rewritten, Segment, TargetReport,
+    Totals, Verdict,
 };
 use crate::report::figures::counted;
 use crate::report::ledger::Ledger;
+use crate::request::CompileRequest;
 
 /// What must be sent, for a refusal.
 pub(crate) fn required(
@@ -72,6 +75,21 @@ pub(crate) fn required(
         tokens: framing.high,
     });
     segments
+}
+
+/// What the registry left out of its offer, if there was one.
+fn removed_tools(request: &CompileRequest) -> Vec<RemovedTool> {
+    let removed = request.offer.iter().flat_map(|offer| &offer.removed);
+    let row = |removed: &Removed| {
+        let why = serde_json::to_value(removed.why).ok();
+        RemovedTool {
+            tool: removed.tool.to_string(),
+            why: why
+                .and_then(|why| serde_json::from_value(why).ok())
+                .unwrap_or_default(),
+        }
+    };
+    removed.map(row).collect()
 }
 
 fn segments_exact(segments: &[Segment]) -> bool {
@@ -131,6 +149,7 @@ pub(crate) fn report(
         segments,
         omitted: ledger.omitted(),
         rewritten: rewritten(ledger),
+        removed_tools: removed_tools(ledger.input.request),
         readable: ledger.input.request.tools.iter().any(is_read_tool),
         repairs: ledger
             .front

@@ -28,6 +28,8 @@ pub struct Report {
     /// The items of the path that are shown otherwise than they are, in path order. What was trimmed is
     /// in `omitted` alone, whatever was done to it before.
     pub rewritten: Vec<Rewritten>,
+    /// The registered tools that are not offered, and why.
+    pub removed_tools: Vec<RemovedTool>,
     /// Whether the model is offered the tool that reads what it was not shown, `read_context`.
     pub readable: bool,
     /// What was changed so that the provider accepts the history.
@@ -42,6 +44,16 @@ pub struct Report {
     pub cache: CacheReport,
     /// The payload itself.
     pub payload: PayloadReport,
+}
+
+/// A registered tool that is not offered.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct RemovedTool {
+    /// Its name, behind that of its group: `files.read`.
+    pub tool: String,
+    /// Each reason against it: `tags`, `names`, `task`, `denied`, `not_loaded`.
+    pub why: Vec<String>,
 }
 
 /// To whom, and how much was allowed.

@@ -6,7 +6,9 @@ use contexture_catalogue::CacheKind;
 
 use crate::cache::report::CacheReport;
 use crate::reading::READ_TOOL;
-use crate::report::document::{OmitReason, Repair, Report, Rewriting, Segment, Verdict};
+use crate::report::document::{
+    OmitReason, RemovedTool, Repair, Report, Rewriting, Segment, Verdict,
+};
 use crate::report::figures::{counted, dollars, grouped};
 
 /// How many links and places are named before the rest is a number.
@@ -40,6 +42,7 @@ pub(crate) fn notes(report: &Report) -> Vec<Note> {
     notes.extend(previewed(report));
     notes.extend(omitted(report).map(|text| ("omitted", text)));
     notes.extend(dropped(report).map(|text| ("dropped", text)));
+    notes.extend(tools(&report.removed_tools).map(|text| ("tools", text)));
     notes.extend(
         repaired(&report.repairs)
             .into_iter()
@@ -56,6 +59,16 @@ pub(crate) fn notes(report: &Report) -> Vec<Note> {
         ),
     ));
     notes
+}
+
+/// How many registered tools are not offered, and the first of them.
+fn tools(removed: &[RemovedTool]) -> Option<String> {
+    let named = removed.iter().take(NAMED);
+    let named = named.map(|one| format!("{} ({})", one.tool, one.why.join(", ")));
+    let named: Vec<String> = named.collect();
+    let more = if removed.len() > NAMED { ", …" } else { "" };
+    let count = counted(removed.len() as u64, "tool");
+    (!removed.is_empty()).then(|| format!("{count} not offered: {}{more}", named.join(", ")))
 }
 
 /// What a segment is called, without what its band says already.

@@ -129,6 +129,7 @@ fn an_edited_answer_keeps_its_calls_and_edited_arguments_are_sent() {
             plan: &Plan::default(),
             request: &request,
             counter: &Quarter,
+            cancel: None,
         };
         let compiled = compile(&input, &mut Scratch::new()).unwrap();
         check_report(&compiled, &path, format.as_str());
@@ -305,6 +306,7 @@ fn covered(path: &[PathItem], format: Format) -> Compiled {
         plan: &Plan::default(),
         request: &request,
         counter: &Quarter,
+        cancel: None,
     };
     let compiled = compile(&input, &mut Scratch::new()).unwrap();
     check_report(&compiled, path, format.as_str());

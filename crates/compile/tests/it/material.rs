@@ -52,6 +52,7 @@ pub(crate) fn request(format: Format, limit: u64) -> CompileRequest {
         options: RequestOptions::default(),
         params: Vec::new(),
         tools: Vec::new(),
+        offer: None,
         media: MediaRules {
             image: ImageRule::Fixed {
                 low: 100,

@@ -69,6 +69,7 @@ fn the_report_is_data_with_stable_names() {
         "totals",
         "omitted",
         "rewritten",
+        "removed_tools",
         "readable",
         "repairs",
         "losses",

@@ -24,4 +24,5 @@ mod replay;
 mod secrets;
 mod spans;
 mod support;
+mod tools;
 mod tree;
