@@ -1,12 +1,12 @@
-//! The trait, what it is asked and what it answers.
+//! The trait. What it is asked and what it answers is in `call.rs`.
 
 use std::fmt;
 
 use async_trait::async_trait;
-use contexture_ir::ContentHash;
-use contexture_wire::Format;
 
+use crate::call::{ModelRequest, ModelResponse};
 use crate::error::ModelError;
+use crate::stream::ModelStream;
 
 /// Something that answers payloads: a provider behind HTTP, a script, a recording.
 ///
@@ -19,38 +19,20 @@ pub trait Model: fmt::Debug + Send + Sync {
     /// # Errors
     /// [`ModelError`]; [`ModelError::is_retryable`] says whether the same request may succeed later.
     async fn answer(&self, request: ModelRequest) -> Result<ModelResponse, ModelError>;
-}
 
-/// A payload, and where it goes.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ModelRequest {
-    /// The format of the payload, and of the answer.
-    pub format: Format,
-    /// The model's name as the provider knows it.
-    pub model: String,
-    /// The request's body.
-    pub payload: String,
-}
-
-impl ModelRequest {
-    /// The hash of the payload's bytes.
-    #[must_use]
-    pub fn hash(&self) -> ContentHash {
-        ContentHash::of(self.payload.as_bytes())
-    }
-}
-
-/// An answer.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ModelResponse {
-    /// The response's body, in the format of the request.
-    pub body: String,
-}
-
-impl ModelResponse {
-    /// An answer with this body.
-    #[must_use]
-    pub fn new(body: impl Into<String>) -> Self {
-        Self { body: body.into() }
+    /// Answers a payload as a stream. By default the whole answer is what is streamed.
+    ///
+    /// The payload says by itself that it wants a stream where its format has a word for that. Dropping the
+    /// stream ends the call.
+    ///
+    /// # Errors
+    /// As [`Model::answer`], until the answer begins; what goes wrong later comes out of the stream.
+    async fn stream(&self, request: ModelRequest) -> Result<ModelStream, ModelError> {
+        let (format, model) = (request.format, request.model.clone());
+        Ok(ModelStream::whole(
+            format,
+            &model,
+            self.answer(request).await?,
+        ))
     }
 }

@@ -6,16 +6,19 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use async_trait::async_trait;
 use contexture_ir::{ContentHash, canonical_json};
 
+use crate::call::{ModelRequest, ModelResponse};
 use crate::error::ModelError;
-use crate::model::{Model, ModelRequest, ModelResponse};
+use crate::model::Model;
+use crate::reply::Reply;
+use crate::stream::ModelStream;
 
 /// A recorded request and its answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Exchange {
     /// The request's body.
     pub request: String,
-    /// The answer's body.
-    pub response: String,
+    /// The answer, whole or as the events of a stream.
+    pub response: Reply,
 }
 
 /// How a request finds its recorded answer.
@@ -66,6 +69,18 @@ impl ReplayModel {
         }
     }
 
+    fn reply(&self, request: &ModelRequest) -> Result<Reply, ModelError> {
+        let found = self
+            .find(request)
+            .map_err(|(call, why)| ModelError::NoAnswer {
+                model: request.model.clone(),
+                call,
+                why,
+            })?;
+        let reply = self.exchanges.get(found);
+        Ok(reply.map_or_else(|| Reply::from(String::new()), |one| one.response.clone()))
+    }
+
     fn find(&self, request: &ModelRequest) -> Result<usize, (usize, String)> {
         let mut state = self.state();
         state.calls += 1;
@@ -96,17 +111,11 @@ impl ReplayModel {
 #[async_trait]
 impl Model for ReplayModel {
     async fn answer(&self, request: ModelRequest) -> Result<ModelResponse, ModelError> {
-        let no_answer = |(call, why)| ModelError::NoAnswer {
-            model: request.model.clone(),
-            call,
-            why,
-        };
-        let found = self.find(&request).map_err(no_answer)?;
-        let body = self
-            .exchanges
-            .get(found)
-            .map(|exchange| exchange.response.clone());
-        Ok(ModelResponse::new(body.unwrap_or_default()))
+        self.reply(&request)?.answer(&request).await
+    }
+
+    async fn stream(&self, request: ModelRequest) -> Result<ModelStream, ModelError> {
+        self.reply(&request)?.stream(&request)
     }
 }
 

@@ -8,10 +8,13 @@ use async_trait::async_trait;
 use contexture_ir::quote;
 use contexture_wire::Format;
 
+use crate::call::{ModelRequest, ModelResponse};
 use crate::error::ModelError;
-use crate::model::{Model, ModelRequest, ModelResponse};
+use crate::model::Model;
+use crate::reply::Reply;
+use crate::stream::ModelStream;
 
-type Answer = Result<ModelResponse, ModelError>;
+type Answer = Result<Reply, ModelError>;
 type Answering = Box<dyn FnMut(&ModelRequest) -> Answer + Send>;
 
 /// A model for tests: answers from a list, or by a function.
@@ -45,9 +48,20 @@ impl ScriptedModel {
     /// [`ModelError::NoAnswer`].
     #[must_use]
     pub fn new(answers: impl IntoIterator<Item = Result<ModelResponse, ModelError>>) -> Self {
-        let mut answers: VecDeque<Answer> = answers.into_iter().collect();
+        Self::replies(answers.into_iter().map(|answer| answer.map(Reply::from)))
+    }
+
+    /// Streams that are given one after the other, each as the data of its events; an error breaks the stream
+    /// off where it stands. A caller that wants no stream is given what the stream comes to.
+    #[must_use]
+    pub fn streaming(streams: impl IntoIterator<Item = Vec<Result<String, ModelError>>>) -> Self {
+        Self::replies(streams.into_iter().map(|events| Ok(Reply::Events(events))))
+    }
+
+    fn replies(answers: impl Iterator<Item = Answer>) -> Self {
+        let mut answers: VecDeque<Answer> = answers.collect();
         let mut call = 0;
-        Self::by(move |request| {
+        Self::answering(move |request| {
             call += 1;
             answers.pop_front().unwrap_or_else(|| {
                 Err(ModelError::NoAnswer {
@@ -69,8 +83,12 @@ impl ScriptedModel {
     /// Answers by a function.
     #[must_use]
     pub fn by(
-        answering: impl FnMut(&ModelRequest) -> Result<ModelResponse, ModelError> + Send + 'static,
+        mut answering: impl FnMut(&ModelRequest) -> Result<ModelResponse, ModelError> + Send + 'static,
     ) -> Self {
+        Self::answering(move |request| answering(request).map(Reply::from))
+    }
+
+    fn answering(answering: impl FnMut(&ModelRequest) -> Answer + Send + 'static) -> Self {
         Self(Mutex::new(Script {
             asked: Vec::new(),
             answering: Box::new(answering),
@@ -83,6 +101,12 @@ impl ScriptedModel {
         self.script().asked.clone()
     }
 
+    fn reply(&self, request: &ModelRequest) -> Answer {
+        let mut script = self.script();
+        script.asked.push(request.clone());
+        (script.answering)(request)
+    }
+
     fn script(&self) -> MutexGuard<'_, Script> {
         // A function that panicked leaves a list of requests that is as good as before.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
@@ -92,9 +116,11 @@ impl ScriptedModel {
 #[async_trait]
 impl Model for ScriptedModel {
     async fn answer(&self, request: ModelRequest) -> Result<ModelResponse, ModelError> {
-        let mut script = self.script();
-        script.asked.push(request.clone());
-        (script.answering)(&request)
+        self.reply(&request)?.answer(&request).await
+    }
+
+    async fn stream(&self, request: ModelRequest) -> Result<ModelStream, ModelError> {
+        self.reply(&request)?.stream(&request)
     }
 }
 
