@@ -22,8 +22,8 @@ pub trait Model: fmt::Debug + Send + Sync {
 
     /// Answers a payload as a stream. By default the whole answer is what is streamed.
     ///
-    /// The payload says by itself that it wants a stream where its format has a word for that. Dropping the
-    /// stream ends the call.
+    /// The payload is the same as for [`Model::answer`]; an implementation that needs a word in it for that it
+    /// wants a stream adds it. Dropping the stream ends the call.
     ///
     /// # Errors
     /// As [`Model::answer`], until the answer begins; what goes wrong later comes out of the stream.

@@ -137,6 +137,35 @@ pub struct StreamFailure {
     pub message: String,
 }
 
+impl StreamFailure {
+    /// What the body of an answer with an error status says, in any provider's shape. Of a body that is none,
+    /// the first 500 characters are the message.
+    #[must_use]
+    pub fn of_body(body: &str) -> Self {
+        let mut body = body.trim();
+        // Streams of arrays fail in an array.
+        if let Some(inner) = body
+            .strip_prefix('[')
+            .and_then(|rest| rest.strip_suffix(']'))
+        {
+            body = inner;
+        }
+        let fields = Fields::parse(body).unwrap_or_default();
+        if let Some(error) = fields.get(&["error", "detail"]) {
+            return failure(error);
+        }
+        if string(&fields, "message").is_some()
+            && let Ok(own) = serde_json::from_str(body)
+        {
+            return failure(own);
+        }
+        Self {
+            message: body.chars().take(500).collect(),
+            ..Self::default()
+        }
+    }
+}
+
 /// Why a stream did not become an answer.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]

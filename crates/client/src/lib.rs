@@ -1,0 +1,26 @@
+//! Models over HTTP: OpenAI Chat Completions and Responses, Anthropic Messages, Gemini, and every host
+//! compatible with one of them.
+//!
+//! [`HttpModel`] is a [`Model`](contexture_llm::Model): a payload goes to a [`Provider`], its answer comes
+//! back whole or as a stream. A call is tried again, with growing waits, only while nothing of an answer has
+//! come. Dropping a call or its stream closes the connection.
+//!
+//! Keys are [`ApiKey`]s, which cannot be printed; what a provider says is searched for them before it becomes
+//! an error or a log line. Redirects are not followed.
+//!
+//! Not here: what payloads and answers say (`contexture-wire`), which model to ask, what an answer costs.
+
+mod error;
+mod exchange;
+mod key;
+mod model;
+mod options;
+mod payload;
+mod provider;
+mod retry;
+
+pub use error::ClientError;
+pub use key::ApiKey;
+pub use model::HttpModel;
+pub use options::{ClientOptions, Retries, TimeLimits};
+pub use provider::Provider;
