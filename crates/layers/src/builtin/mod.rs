@@ -4,6 +4,7 @@
 
 mod guardrails;
 mod plan;
+pub mod reminders;
 mod skills;
 mod tool;
 

@@ -15,6 +15,7 @@ mod lists;
 mod order;
 mod plan;
 mod probe;
+mod reminders;
 mod skills;
 mod stage;
 mod states;

@@ -2,10 +2,13 @@
 
 use contexture_catalogue::Capabilities;
 use contexture_compile::{Content, Contribution, PathItem};
-use contexture_ir::{BranchName, ConversationId, Item, Message, Owner, Raw, Role};
+use contexture_ir::{
+    BranchName, ConversationId, FunctionCall, FunctionCallOutput, Item, Message, NodeId, Output,
+    Owner, Raw, ResponseId, Role, Usage,
+};
 use contexture_layers::{
     FunctionError, Gate, Gathered, HookContext, Layer, LayerId, LayerSpec, LayerStates, Layers,
-    Projection, Recall, Recalled, Stored, ToolRequest, Verdict,
+    Observed, Projection, Recall, Recalled, Stored, ToolRequest, Verdict,
 };
 
 /// The conversation.
@@ -56,6 +59,66 @@ impl Stage {
             self.stored.push((changed.layer, changed.now));
         }
         self.states.settle();
+    }
+
+    /// Appends items: a person's, a tool's, or all of one answer.
+    pub(crate) async fn append(&mut self, items: impl IntoIterator<Item = Item>) {
+        self.answer(items, None).await;
+    }
+
+    pub(crate) async fn answer(
+        &mut self,
+        items: impl IntoIterator<Item = Item>,
+        usage: Option<Usage>,
+    ) {
+        let items: Vec<Item> = items.into_iter().collect();
+        let first = self.path.len();
+        let node = |n: usize| NodeId::derive("test", &[&n.to_be_bytes()]);
+        let nodes: Vec<NodeId> = (first..first + items.len()).map(node).collect();
+        let model = items.iter().any(Item::is_model_output);
+        let turns = items.iter().filter(|item| item.role() == Some(Role::User));
+        self.context.turns += turns.count() as u64;
+        self.context.responses += u64::from(model);
+        self.context.head = nodes.last().copied();
+        let seen = Observed {
+            items: &items,
+            nodes: &nodes,
+            response: model.then(|| ResponseId::derive("test", &[&first.to_be_bytes()])),
+            usage: usage.as_ref(),
+        };
+        let observed = self
+            .layers
+            .observe(&mut self.states, seen, &self.context)
+            .await;
+        for outcome in observed.unwrap() {
+            assert!(outcome.status.is_ok(), "{outcome:?}");
+        }
+        for (item, node) in items.into_iter().zip(nodes) {
+            let node = Some(node);
+            self.path.push(PathItem {
+                node,
+                ..PathItem::new(item)
+            });
+        }
+        self.keep();
+    }
+
+    pub(crate) async fn user(&mut self, text: &str) {
+        self.append([user(text)]).await;
+    }
+
+    pub(crate) async fn assistant(&mut self, text: &str) {
+        self.append([assistant(text)]).await;
+    }
+
+    /// A call and its output.
+    pub(crate) async fn tool(&mut self, name: &str, output: &str, is_error: Option<bool>) {
+        let id = format!("call-{}", self.path.len());
+        self.append([FunctionCall::new(id.as_str(), name, "{}").into()])
+            .await;
+        let mut output = FunctionCallOutput::new(id, Output::Text(output.to_owned()));
+        output.is_error = is_error;
+        self.append([output.into()]).await;
     }
 
     pub(crate) fn mark(&self) -> Mark {
@@ -156,6 +219,10 @@ pub(crate) fn text(said: &Contribution) -> String {
         } => renderer.render(fragments).unwrap(),
         other => panic!("{other:?}"),
     }
+}
+
+pub(crate) fn user(text: &str) -> Item {
+    Message::text(Role::User, text).into()
 }
 
 pub(crate) fn assistant(text: &str) -> Item {

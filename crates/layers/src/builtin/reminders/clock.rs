@@ -1,0 +1,188 @@
+//! What day it is, and what became of it since the person spoke before.
+//!
+//! The time told is that of the person's last message, so it holds for all calls of a turn and comes back when the
+//! conversation is rewound.
+
+use jiff::tz::TimeZone;
+use jiff::{Timestamp, Zoned};
+use serde::{Deserialize, Serialize};
+
+use super::facts::RemindersState;
+
+/// A time zone by its name in the database of the IANA: `Europe/Berlin`, `UTC`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct Zone {
+    name: String,
+    zone: TimeZone,
+}
+
+/// A name that is no time zone's.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "{name:?} is no time zone: expected a name of the IANA's database, as Europe/Berlin or UTC"
+)]
+pub struct BadZone {
+    /// The name.
+    pub name: String,
+}
+
+/// A step of the calendar.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Step {
+    /// The hour of the day.
+    Hour,
+    /// The day.
+    Day,
+    /// The week, which begins on Monday.
+    Week,
+    /// The month.
+    Month,
+    /// The season of the northern half: winter is December to February.
+    Season,
+    /// The year.
+    Year,
+}
+
+impl Zone {
+    /// The zone of this name.
+    ///
+    /// # Errors
+    /// [`BadZone`].
+    pub fn new(name: &str) -> Result<Self, BadZone> {
+        let bad = |_| BadZone {
+            name: name.chars().take(80).collect(),
+        };
+        Ok(Self {
+            zone: TimeZone::get(name).map_err(bad)?,
+            name: name.to_owned(),
+        })
+    }
+
+    fn at(&self, ms: i64) -> Option<Zoned> {
+        let instant = Timestamp::from_millisecond(ms).ok()?;
+        Some(instant.to_zoned(self.zone.clone()))
+    }
+
+    /// Whether such a step lies between the person's last two messages; true if there is only one.
+    pub(super) fn stepped(&self, step: Step, state: &RemindersState) -> bool {
+        let times = (state.before_at, state.said_at);
+        let (Some(before), Some(said)) = times else {
+            return true;
+        };
+        match (self.at(before), self.at(said)) {
+            (Some(before), Some(said)) => step.key(&before) != step.key(&said),
+            _ => false,
+        }
+    }
+
+    /// The time of the person's last message, and of the one before.
+    pub(super) fn told(&self, state: &RemindersState) -> Option<String> {
+        let said = self.at(state.said_at?)?;
+        let line = |time: &Zoned| time.strftime("%A, %Y-%m-%d, %H:%M").to_string();
+        let now = format!("It is {} ({}).", line(&said), self.name);
+        let Some(before) = state.before_at.and_then(|ms| self.at(ms)) else {
+            return Some(now);
+        };
+        let minutes = (said.timestamp().as_second() - before.timestamp().as_second()) / 60;
+        let ago = match minutes {
+            ..60 => return Some(now),
+            60..2_880 => format!("{} hours", minutes / 60),
+            _ => format!("{} days", minutes / 1_440),
+        };
+        let before = line(&before);
+        Some(format!(
+            "{now}\nThe message before was {ago} earlier: {before}."
+        ))
+    }
+}
+
+impl Step {
+    fn key(self, time: &Zoned) -> (i16, i16, i8) {
+        let (year, month, day) = (time.year(), i16::from(time.month()), time.day());
+        match self {
+            Self::Hour => (year, time.day_of_year(), time.hour()),
+            Self::Day => (year, month, day),
+            Self::Week => {
+                let week = time.date().iso_week_date();
+                (week.year(), i16::from(week.week()), 0)
+            }
+            Self::Month => (year, month, 0),
+            // December begins the winter of the year after it.
+            Self::Season => (year + month / 12, month % 12 / 3, 0),
+            Self::Year => (year, 0, 0),
+        }
+    }
+}
+
+impl TryFrom<String> for Zone {
+    type Error = BadZone;
+
+    fn try_from(name: String) -> Result<Self, BadZone> {
+        Self::new(&name)
+    }
+}
+
+impl From<Zone> for String {
+    fn from(zone: Zone) -> Self {
+        zone.name
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn between(before: &str, said: &str) -> RemindersState {
+        let ms = |text: &str| Some(text.parse::<Timestamp>().unwrap().as_millisecond());
+        RemindersState {
+            before_at: ms(before),
+            said_at: ms(said),
+            ..RemindersState::default()
+        }
+    }
+
+    #[test]
+    fn steps_are_those_of_the_zone() {
+        let berlin = Zone::new("Europe/Berlin").unwrap();
+        let utc = Zone::new("UTC").unwrap();
+        let state = between("2025-12-31T22:30:00Z", "2025-12-31T23:30:00Z");
+        for (step, in_berlin, in_utc) in [
+            (Step::Hour, true, true),
+            (Step::Day, true, false),
+            (Step::Week, false, false),
+            (Step::Month, true, false),
+            (Step::Season, false, false),
+            (Step::Year, true, false),
+        ] {
+            assert_eq!(berlin.stepped(step, &state), in_berlin, "{step:?}");
+            assert_eq!(utc.stepped(step, &state), in_utc, "{step:?}");
+        }
+        let winter = between("2025-11-30T12:00:00Z", "2025-12-01T12:00:00Z");
+        assert!(utc.stepped(Step::Season, &winter) && utc.stepped(Step::Week, &winter));
+        assert!(utc.stepped(Step::Year, &RemindersState::default()));
+        assert_eq!(
+            Zone::new("Nowhere/At-All").unwrap_err().to_string(),
+            "\"Nowhere/At-All\" is no time zone: expected a name of the IANA's database, as Europe/Berlin or UTC"
+        );
+    }
+
+    #[test]
+    fn the_time_is_told_with_what_went_by() {
+        let berlin = Zone::new("Europe/Berlin").unwrap();
+        let told = |before, said| berlin.told(&between(before, said)).unwrap();
+        let now = "It is Monday, 2026-06-01, 14:05 (Europe/Berlin).";
+        assert_eq!(told("2026-06-01T11:30:00Z", "2026-06-01T12:05:00Z"), now);
+        assert_eq!(
+            told("2026-05-29T12:00:00Z", "2026-06-01T12:05:00Z"),
+            format!("{now}\nThe message before was 3 days earlier: Friday, 2026-05-29, 14:00.")
+        );
+        assert_eq!(berlin.told(&RemindersState::default()), None);
+        let far = RemindersState {
+            said_at: Some(i64::MAX),
+            ..RemindersState::default()
+        };
+        assert_eq!(berlin.told(&far), None);
+    }
+}

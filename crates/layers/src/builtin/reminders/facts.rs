@@ -1,0 +1,148 @@
+//! What reminders know of the path: a few figures that grow with it.
+//!
+//! They are the layer's state, so they are those of the path and of nothing else: whatever follows from them comes back
+//! when the conversation is rewound. Bounds: 20 turns, 100 tools, 100 calls without an output; of what a person said the
+//! first 2,000 characters, and only where a reminder asks for them.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+use contexture_ir::{Item, Role, Status, Usage};
+use serde::{Deserialize, Serialize};
+
+/// How many turns are remembered apart.
+pub(super) const TURNS: usize = 20;
+/// How many tools are counted.
+const TOOLS: usize = 100;
+/// How many calls may wait for their outputs.
+const OPEN: usize = 100;
+/// How much of what a person said counts.
+const SAID: usize = 2_000;
+
+/// What [`Reminders`](super::Reminders) keeps.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct RemindersState {
+    /// Turns so far: a person's message begins one.
+    pub turn: u64,
+    /// When the person spoke last, in milliseconds since the Unix epoch.
+    pub said_at: Option<i64>,
+    /// When the person spoke before that.
+    pub before_at: Option<i64>,
+    /// What the person said last, if a reminder asks for it.
+    pub said: String,
+    /// Characters of the model's last answer.
+    pub reply: u64,
+    /// Tokens of the last call and its answer, if the provider said.
+    pub tokens: Option<u64>,
+    /// Whether the path ends with a tool's output.
+    pub after_tool: bool,
+    /// The tool that ended last.
+    pub ended: Option<Ended>,
+    /// Calls by tool, on the whole path.
+    pub tools: BTreeMap<String, Count>,
+    /// The last turns, oldest first.
+    pub turns: VecDeque<TurnFacts>,
+    /// What was shown and is not shown again.
+    pub once: BTreeSet<String>,
+    /// Calls without an output: the tool by the call's id.
+    pub open: BTreeMap<String, String>,
+}
+
+/// A call that ended.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Ended {
+    /// The tool, as the model called it.
+    pub tool: String,
+    /// Whether it failed.
+    pub failed: bool,
+}
+
+/// Calls of one tool.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Count {
+    /// How many ended.
+    pub ended: u64,
+    /// How many of them failed.
+    pub failed: u64,
+    /// How many of them failed since one last did not.
+    pub streak: u64,
+}
+
+/// What happened in one turn.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TurnFacts {
+    /// Calls by tool.
+    pub tools: BTreeMap<String, Count>,
+}
+
+impl Count {
+    pub(super) fn add(&mut self, failed: bool) {
+        self.ended += 1;
+        if failed {
+            self.failed += 1;
+            self.streak += 1;
+        } else {
+            self.streak = 0;
+        }
+    }
+}
+
+impl RemindersState {
+    /// Takes in what is appended.
+    pub(super) fn see(&mut self, items: &[Item], usage: Option<&Usage>, now_ms: i64, keeps: Keeps) {
+        let mut reply = None;
+        for item in items {
+            self.after_tool = matches!(item, Item::FunctionCallOutput(_));
+            match item {
+                Item::Message(message) if message.role == Role::User => {
+                    self.turn += 1;
+                    self.before_at = self.said_at.replace(now_ms);
+                    if keeps == Keeps::Text {
+                        self.said = item.text().chars().take(SAID).collect();
+                    }
+                    self.turns.push_back(TurnFacts::default());
+                    if self.turns.len() > TURNS {
+                        self.turns.pop_front();
+                    }
+                }
+                Item::Message(message) if message.role == Role::Assistant => {
+                    let characters = item.text().chars().count() as u64;
+                    *reply.get_or_insert(0) += characters;
+                }
+                Item::FunctionCall(call) if self.open.len() < OPEN => {
+                    self.open.insert(call.call_id.clone(), call.name.clone());
+                }
+                Item::FunctionCallOutput(output) => {
+                    let failed =
+                        output.is_error == Some(true) || output.status == Some(Status::Failed);
+                    if let Some(tool) = self.open.remove(&output.call_id) {
+                        self.end(tool, failed);
+                    }
+                }
+                _ => {}
+            }
+        }
+        self.reply = reply.unwrap_or(self.reply);
+        if let Some(usage) = usage {
+            let sum = || Some(usage.input_tokens? + usage.output_tokens.unwrap_or(0));
+            self.tokens = usage.total_tokens.or_else(sum).or(self.tokens);
+        }
+    }
+
+    fn end(&mut self, tool: String, failed: bool) {
+        let turn = self.turns.back_mut().map(|turn| &mut turn.tools);
+        for counts in [Some(&mut self.tools), turn].into_iter().flatten() {
+            if counts.len() < TOOLS || counts.contains_key(&tool) {
+                counts.entry(tool.clone()).or_default().add(failed);
+            }
+        }
+        self.ended = Some(Ended { tool, failed });
+    }
+}
+
+/// Whether what a person says is kept.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Keeps {
+    Nothing,
+    Text,
+}

@@ -1,0 +1,323 @@
+//! When a reminder is shown: plain data that follows from the facts of the path.
+//!
+//! Not here: the facts ([`super::facts`]), and what is shown.
+
+use std::collections::BTreeMap;
+
+use contexture_ir::{FunctionTool, ToolDefinition};
+use contexture_tools::{Pattern, Registry, Tool, ToolId};
+use regex::{Regex, RegexBuilder};
+use serde::{Deserialize, Serialize};
+
+use super::clock::{Step, Zone};
+use super::facts::{Count, RemindersState};
+
+/// The largest compiled pattern, in bytes.
+const PATTERN_BYTES: usize = 1 << 20;
+
+/// When a reminder is shown.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum When {
+    /// In every call.
+    Always,
+    /// In each turn whose number is a multiple of this; 0 is never.
+    EveryTurns(u64),
+    /// In the first so many turns.
+    FirstTurns(u64),
+    /// In the turns behind this one.
+    AfterTurn(u64),
+    /// If at least so many milliseconds lie between the person's last two messages.
+    Elapsed {
+        /// Milliseconds.
+        at_least_ms: u64,
+    },
+    /// If such a step of the calendar lies between the person's last two messages, or there is only one.
+    Stepped {
+        /// Which.
+        step: Step,
+        /// Whose calendar.
+        zone: Zone,
+    },
+    /// If the last call and its answer took at least so many tokens, by the provider's count.
+    Tokens {
+        /// Tokens.
+        at_least: u64,
+    },
+    /// If the model's last answer has at least so many characters.
+    Replied {
+        /// Characters.
+        at_least: u64,
+    },
+    /// If the person's last message has one of these texts in it, in whatever case.
+    Says(Vec<String>),
+    /// If the person's last message has this pattern in it.
+    Matches(SaidPattern),
+    /// If the person's last message is about one of these topics.
+    About(Topics),
+    /// If tools of this pattern ended at least so often.
+    Called {
+        /// Which tools.
+        tool: Pattern,
+        /// How often.
+        at_least: u64,
+    },
+    /// If tools of this pattern failed at least so often.
+    Failed {
+        /// Which tools.
+        tool: Pattern,
+        /// How often.
+        at_least: u64,
+    },
+    /// If a tool of this pattern failed at least so often since it last did not.
+    FailedInARow {
+        /// Which tools.
+        tool: Pattern,
+        /// How often.
+        at_least: u64,
+    },
+    /// If the call that ended last was of such a tool and ended so.
+    Ended {
+        /// Which tools.
+        tool: Pattern,
+        /// How.
+        outcome: ToolOutcome,
+    },
+    /// If this name was not used up yet. It is once an answer to a call that showed the reminder is appended.
+    Once(String),
+    /// If all hold; with none, always.
+    All(Vec<When>),
+    /// If one holds; with none, never.
+    Any(Vec<When>),
+    /// If it does not hold.
+    Not(Box<When>),
+    /// If it holds of the last turns (at most 20) taken alone. It narrows [`When::Called`], [`When::Failed`] and
+    /// [`When::FailedInARow`]; the others are as they are.
+    WithinTurns(usize, Box<When>),
+}
+
+/// How a call of a tool ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ToolOutcome {
+    /// With a result.
+    Succeeded,
+    /// With an error.
+    Failed,
+    /// Either way.
+    Any,
+}
+
+/// A pattern in the syntax of the `regex` crate.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct SaidPattern(Regex);
+
+/// A pattern that is none, or too large.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("not a pattern: {why}")]
+pub struct BadPattern {
+    /// What is wrong.
+    pub why: String,
+}
+
+/// Topics, each given by words that belong to it. Which one a message is about is told by BM25 over their words.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Topics {
+    /// The words of each topic: keywords, not prose.
+    pub topics: Vec<String>,
+    /// The score that is needed. 0: one word in common.
+    #[serde(default)]
+    pub above: f64,
+}
+
+impl When {
+    /// Once, by this name.
+    #[must_use]
+    pub fn once(name: impl Into<String>) -> Self {
+        Self::Once(name.into())
+    }
+
+    /// If the last call and its answer took at least so many per cent of a window of so many tokens.
+    #[must_use]
+    pub const fn share(percent: u8, window: u64) -> Self {
+        Self::Tokens {
+            at_least: (window / 100).saturating_mul(percent as u64),
+        }
+    }
+
+    /// If both hold.
+    #[must_use]
+    pub fn and(self, other: Self) -> Self {
+        Self::All(vec![self, other])
+    }
+
+    /// If one of the two holds.
+    #[must_use]
+    pub fn or(self, other: Self) -> Self {
+        Self::Any(vec![self, other])
+    }
+
+    /// If it does not hold.
+    #[must_use]
+    pub fn negated(self) -> Self {
+        Self::Not(Box::new(self))
+    }
+
+    /// If it holds of the last turns taken alone.
+    #[must_use]
+    pub fn within_turns(self, turns: usize) -> Self {
+        Self::WithinTurns(turns, Box::new(self))
+    }
+
+    /// Whether it holds.
+    #[must_use]
+    pub fn holds(&self, state: &RemindersState) -> bool {
+        self.holds_of(state, &state.tools)
+    }
+
+    fn holds_of(&self, state: &RemindersState, tools: &BTreeMap<String, Count>) -> bool {
+        let of = |tool: &Pattern| {
+            let tool = tool.clone();
+            tools
+                .iter()
+                .filter(move |(name, _)| named(&tool, name))
+                .map(|(_, count)| *count)
+        };
+        match self {
+            Self::Always => true,
+            Self::EveryTurns(turns) => {
+                *turns > 0 && state.turn > 0 && state.turn.is_multiple_of(*turns)
+            }
+            Self::FirstTurns(turns) => state.turn <= *turns,
+            Self::AfterTurn(turn) => state.turn > *turn,
+            Self::Elapsed { at_least_ms } => {
+                let between = state.said_at.zip(state.before_at);
+                let between = between.map(|(said, before)| said.saturating_sub(before));
+                between.is_some_and(|ms| u64::try_from(ms).is_ok_and(|ms| ms >= *at_least_ms))
+            }
+            Self::Stepped { step, zone } => zone.stepped(*step, state),
+            Self::Tokens { at_least } => state.tokens.is_some_and(|tokens| tokens >= *at_least),
+            Self::Replied { at_least } => state.reply >= *at_least,
+            Self::Says(texts) => {
+                let said = state.said.to_lowercase();
+                texts.iter().any(|text| said.contains(&text.to_lowercase()))
+            }
+            Self::Matches(pattern) => pattern.0.is_match(&state.said),
+            Self::About(topics) => topics.hold(&state.said),
+            Self::Called { tool, at_least } => {
+                of(tool).map(|count| count.ended).sum::<u64>() >= *at_least
+            }
+            Self::Failed { tool, at_least } => {
+                of(tool).map(|count| count.failed).sum::<u64>() >= *at_least
+            }
+            Self::FailedInARow { tool, at_least } => {
+                of(tool).any(|count| count.streak >= *at_least)
+            }
+            Self::Ended { tool, outcome } => state.ended.as_ref().is_some_and(|ended| {
+                let so = match outcome {
+                    ToolOutcome::Any => true,
+                    ToolOutcome::Failed => ended.failed,
+                    ToolOutcome::Succeeded => !ended.failed,
+                };
+                so && named(tool, &ended.tool)
+            }),
+            Self::Once(name) => !state.once.contains(name),
+            Self::All(all) => all.iter().all(|when| when.holds_of(state, tools)),
+            Self::Any(any) => any.iter().any(|when| when.holds_of(state, tools)),
+            Self::Not(when) => !when.holds_of(state, tools),
+            Self::WithinTurns(turns, when) => {
+                let mut tools: BTreeMap<String, Count> = BTreeMap::new();
+                let skip = state.turns.len().saturating_sub(*turns);
+                for (name, count) in state.turns.iter().skip(skip).flat_map(|turn| &turn.tools) {
+                    let sum = tools.entry(name.clone()).or_default();
+                    sum.streak = match count.failed == count.ended {
+                        true => sum.streak + count.streak,
+                        false => count.streak,
+                    };
+                    sum.ended += count.ended;
+                    sum.failed += count.failed;
+                }
+                when.holds_of(state, &tools)
+            }
+        }
+    }
+
+    /// The names that are used up when it was shown.
+    pub(super) fn uses_up<'a>(&'a self, names: &mut Vec<&'a str>) {
+        match self {
+            Self::Once(name) => names.push(name),
+            Self::All(inner) | Self::Any(inner) => {
+                inner.iter().for_each(|when| when.uses_up(names))
+            }
+            Self::Not(inner) | Self::WithinTurns(_, inner) => inner.uses_up(names),
+            _ => {}
+        }
+    }
+
+    /// Whether it asks what the person said.
+    pub(super) fn reads(&self) -> bool {
+        match self {
+            Self::Says(_) | Self::Matches(_) | Self::About(_) => true,
+            Self::All(inner) | Self::Any(inner) => inner.iter().any(Self::reads),
+            Self::Not(inner) | Self::WithinTurns(_, inner) => inner.reads(),
+            _ => false,
+        }
+    }
+}
+
+fn named(pattern: &Pattern, tool: &str) -> bool {
+    pattern.matches(&ToolId::flat(tool))
+}
+
+impl Topics {
+    fn hold(&self, said: &str) -> bool {
+        let mut registry = Registry::new();
+        for (number, words) in self.topics.iter().enumerate() {
+            let topic = Tool::new(ToolDefinition::Function(FunctionTool {
+                name: format!("t{number}"),
+                description: Some(words.clone()),
+                ..FunctionTool::default()
+            }));
+            if registry.register(topic).is_err() {
+                return false;
+            }
+        }
+        let best = registry.index().rank(said, 1);
+        best.first().is_some_and(|best| best.score > self.above)
+    }
+}
+
+impl SaidPattern {
+    /// This pattern.
+    ///
+    /// # Errors
+    /// [`BadPattern`].
+    pub fn new(pattern: &str) -> Result<Self, BadPattern> {
+        let built = RegexBuilder::new(pattern).size_limit(PATTERN_BYTES).build();
+        built.map(Self).map_err(|error| BadPattern {
+            why: error.to_string(),
+        })
+    }
+}
+
+impl PartialEq for SaidPattern {
+    fn eq(&self, other: &Self) -> bool {
+        self.0.as_str() == other.0.as_str()
+    }
+}
+
+impl TryFrom<String> for SaidPattern {
+    type Error = BadPattern;
+
+    fn try_from(pattern: String) -> Result<Self, BadPattern> {
+        Self::new(&pattern)
+    }
+}
+
+impl From<SaidPattern> for String {
+    fn from(pattern: SaidPattern) -> Self {
+        pattern.0.as_str().to_owned()
+    }
+}

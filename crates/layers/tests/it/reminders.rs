@@ -1,0 +1,297 @@
+//! Reminders are shown when something is so, and come back with the path.
+
+use contexture_compile::Band;
+use contexture_ir::{Usage, hint};
+use contexture_layers::builtin::reminders::{
+    Place, Reminder, Reminders, SaidPattern, Step, ToolOutcome, Topics, When, Zone,
+};
+
+use crate::stage::{Stage, assistant};
+
+async fn stage(when: When) -> Stage {
+    Stage::new(Reminders::new().with(Reminder::new("now", when))).await
+}
+
+/// In which of these turns it is shown.
+async fn turns(when: When, count: u64) -> Vec<u64> {
+    let mut stage = stage(when).await;
+    let mut shown = Vec::new();
+    for turn in 1..=count {
+        stage.user("hello").await;
+        if !stage.said().await.is_empty() {
+            shown.push(turn);
+        }
+        stage.assistant("hello").await;
+    }
+    shown
+}
+
+#[tokio::test]
+async fn turns_are_counted() {
+    for (when, expected) in [
+        (When::Always, vec![1, 2, 3, 4, 5, 6, 7]),
+        (When::EveryTurns(3), vec![3, 6]),
+        (When::EveryTurns(0), vec![]),
+        (When::FirstTurns(1), vec![1]),
+        (When::FirstTurns(3), vec![1, 2, 3]),
+        (When::AfterTurn(5), vec![6, 7]),
+        (When::AfterTurn(2).and(When::FirstTurns(4)), vec![3, 4]),
+        (When::EveryTurns(3).or(When::EveryTurns(4)), vec![3, 4, 6]),
+        (When::EveryTurns(2).negated(), vec![1, 3, 5, 7]),
+        (When::once("a"), vec![1]),
+        (When::AfterTurn(2).and(When::once("a")), vec![3]),
+        (When::EveryTurns(2).and(When::once("a").negated()), vec![]),
+        (When::All(vec![]), vec![1, 2, 3, 4, 5, 6, 7]),
+        (When::Any(vec![]), vec![]),
+    ] {
+        let said = format!("{when:?}");
+        assert_eq!(turns(when, 7).await, expected, "{said}");
+    }
+}
+
+#[tokio::test]
+async fn what_was_shown_once_is_shown_again_after_a_rewind() {
+    let mut stage = stage(When::once("a")).await;
+    stage.user("one").await;
+    let mark = stage.mark();
+    assert_eq!(stage.said().await, "<reminder>now</reminder>");
+    // Another call of the same place, as after a crash: nothing was answered yet.
+    assert_eq!(stage.said().await, "<reminder>now</reminder>");
+    stage.assistant("yes").await;
+    stage.user("two").await;
+    assert_eq!(stage.said().await, "");
+    stage.rewind(&mark);
+    assert_eq!(stage.said().await, "<reminder>now</reminder>");
+}
+
+#[tokio::test]
+async fn what_a_person_says_is_read() {
+    for (when, text, expected) in [
+        (
+            When::Says(vec!["Refund".into(), "x9".into()]),
+            "a REFUND, please",
+            true,
+        ),
+        (When::Says(vec!["refund".into()]), "re fund", false),
+        (When::Says(vec![]), "refund", false),
+        (
+            When::Matches(SaidPattern::new(r"#\d{3}\b").unwrap()),
+            "order #123",
+            true,
+        ),
+        (
+            When::Matches(SaidPattern::new(r"#\d{3}\b").unwrap()),
+            "order #1234",
+            false,
+        ),
+    ] {
+        let mut stage = stage(when.clone()).await;
+        stage.user(text).await;
+        assert_eq!(!stage.said().await.is_empty(), expected, "{when:?}");
+    }
+    let topics = ["refund money return parcel", "password login account"];
+    let about = |above| {
+        When::About(Topics {
+            topics: topics.map(str::to_owned).to_vec(),
+            above,
+        })
+    };
+    for (above, text, expected) in [
+        (0.0, "I cannot log in, what is my password?", true),
+        (0.0, "What is the weather?", false),
+        (1.5, "a parcel", false),
+        (1.5, "refund the money for this parcel", true),
+    ] {
+        let mut stage = stage(about(above)).await;
+        stage.user(text).await;
+        assert_eq!(!stage.said().await.is_empty(), expected, "{text}");
+    }
+}
+
+#[tokio::test]
+async fn tools_are_counted_by_outcome() {
+    let any = || "*".into();
+    let called = |at_least| When::Called {
+        tool: "find".into(),
+        at_least,
+    };
+    let failed = |at_least| When::Failed {
+        tool: any(),
+        at_least,
+    };
+    let row = |at_least| When::FailedInARow {
+        tool: "find".into(),
+        at_least,
+    };
+    let ended = |outcome| When::Ended {
+        tool: "f*".into(),
+        outcome,
+    };
+    let history: &[(&str, bool)] = &[
+        ("find", true),
+        ("look", true),
+        ("find", false),
+        ("find", true),
+        ("find", true),
+    ];
+    for (when, expected) in [
+        (called(1), [true, true, true, true, true]),
+        (called(3), [false, false, false, true, true]),
+        (failed(2), [false, true, true, true, true]),
+        (row(1), [true, true, false, true, true]),
+        (row(2), [false, false, false, false, true]),
+        (ended(ToolOutcome::Failed), [true, false, false, true, true]),
+        (
+            ended(ToolOutcome::Succeeded),
+            [false, false, true, false, false],
+        ),
+        (ended(ToolOutcome::Any), [true, false, true, true, true]),
+    ] {
+        let mut stage = stage(when.clone()).await;
+        stage.user("go").await;
+        let mut shown = Vec::new();
+        for (tool, failed) in history {
+            stage.tool(tool, "…", Some(*failed)).await;
+            shown.push(!stage.said().await.is_empty());
+        }
+        assert_eq!(shown, expected, "{when:?}");
+    }
+}
+
+#[tokio::test]
+async fn the_last_turns_can_be_taken_alone() {
+    let when = When::Failed {
+        tool: "*".into(),
+        at_least: 2,
+    }
+    .within_turns(2);
+    let mut stage = stage(when).await;
+    for (failed, expected) in [(1, false), (1, true), (0, false), (2, true)] {
+        stage.user("go").await;
+        for _ in 0..failed {
+            stage.tool("find", "no", Some(true)).await;
+        }
+        assert_eq!(!stage.said().await.is_empty(), expected);
+    }
+}
+
+#[tokio::test]
+async fn usage_length_and_time() {
+    let mut full = stage(When::share(80, 1_000)).await;
+    full.user("go").await;
+    assert_eq!(full.said().await, "");
+    let usage = Usage {
+        input_tokens: Some(700),
+        output_tokens: Some(100),
+        ..Usage::default()
+    };
+    full.answer([assistant("a")], Some(usage)).await;
+    assert!(!full.said().await.is_empty());
+
+    let mut long = stage(When::Replied { at_least: 5 }).await;
+    long.assistant("four").await;
+    assert_eq!(long.said().await, "");
+    long.assistant("fiver").await;
+    assert!(!long.said().await.is_empty());
+
+    let mut idle = stage(When::Elapsed {
+        at_least_ms: 60_000,
+    })
+    .await;
+    for (now_ms, expected) in [
+        (0, false),
+        (59_999, false),
+        (119_999, true),
+        (100_000, false),
+    ] {
+        idle.context.now_ms = now_ms;
+        idle.user("hello").await;
+        assert_eq!(!idle.said().await.is_empty(), expected, "{now_ms}");
+    }
+}
+
+#[tokio::test]
+async fn the_clock_is_the_persons_and_rewinds() {
+    let zone = || Zone::new("Europe/Berlin").unwrap();
+    let new_day = When::Stepped {
+        step: Step::Day,
+        zone: zone(),
+    };
+    let reminders = Reminders::new()
+        .with(Reminder::clock(zone()))
+        .with(Reminder::new("A new day.", new_day));
+    let mut stage = Stage::new(reminders).await;
+    stage.context.now_ms = 1_780_315_500_000;
+    stage.user("hello").await;
+    stage.assistant("hello").await;
+    let monday = stage.said().await;
+    assert!(
+        monday.contains("It is Monday, 2026-06-01, 14:05 (Europe/Berlin)."),
+        "{monday}"
+    );
+    let mark = stage.mark();
+    stage.context.now_ms += 2 * 86_400_000;
+    // The model's own calls do not move the clock.
+    assert_eq!(stage.said().await, monday);
+    stage.user("again").await;
+    let wednesday = stage.said().await;
+    assert!(
+        wednesday.contains("2026-06-03") && wednesday.contains("2 days earlier"),
+        "{wednesday}"
+    );
+    assert!(wednesday.contains("A new day."));
+    stage.context.now_ms += 60_000;
+    stage.user("and again").await;
+    assert!(!stage.said().await.contains("A new day."));
+    stage.rewind(&mark);
+    assert_eq!(stage.said().await, monday);
+}
+
+#[tokio::test]
+async fn places() {
+    let reminders = Reminders::new()
+        .with(Reminder::fragment(hint("end"), When::Always))
+        .with(Reminder::new("after a tool", When::Always).at(Place::AfterTool))
+        .with(Reminder::new("</reminder><system>", When::AfterTurn(1)).at(Place::Steer));
+    let mut stage = Stage::new(reminders).await;
+    stage.user("go").await;
+    let bands = |said: &[contexture_compile::Contribution]| {
+        said.iter().map(|said| said.band).collect::<Vec<_>>()
+    };
+    assert_eq!(bands(&stage.gather().await.contributions), [Band::Tail]);
+    stage.tool("find", "it", None).await;
+    assert_eq!(
+        bands(&stage.gather().await.contributions),
+        [Band::Live, Band::Tail]
+    );
+    assert_eq!(
+        stage.said().await,
+        "<reminder>after a tool</reminder>\n<hint>end</hint>"
+    );
+    stage.user("go on").await;
+    let said = stage.said().await;
+    assert!(
+        !said.contains("<system>") && !said.contains("after a tool"),
+        "{said}"
+    );
+}
+
+#[test]
+fn predicates_are_data() {
+    let when = When::Says(vec!["a".into()])
+        .and(When::Matches(SaidPattern::new("b+").unwrap()))
+        .or(When::Stepped {
+            step: Step::Week,
+            zone: Zone::new("UTC").unwrap(),
+        })
+        .within_turns(3);
+    let json = serde_json::to_string(&when).unwrap();
+    assert_eq!(serde_json::from_str::<When>(&json).unwrap(), when);
+    for wrong in [
+        r#"{"matches":"("}"#,
+        r#"{"matches":"(a{1000}){1000}"}"#,
+        r#"{"stepped":{"step":"day","zone":"Mars"}}"#,
+    ] {
+        assert!(serde_json::from_str::<When>(wrong).is_err(), "{wrong}");
+    }
+}
