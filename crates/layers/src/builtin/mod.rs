@@ -3,6 +3,7 @@
 //! Not here: the trait, and the running of hooks.
 
 mod guardrails;
+mod observations;
 mod plan;
 pub mod reminders;
 mod skills;
@@ -11,6 +12,7 @@ mod tool;
 pub use guardrails::{
     Answer, Forbidden, Guard, Guardrails, JsonOutput, MaxLength, OnHit, ToolCalls, ToolRule,
 };
+pub use observations::{Note, NoteKind, Observations, ObservationsState};
 pub use plan::{Plan, PlanState, Task, TaskStatus};
 pub use skills::{
     ActivatedBy, ActiveSkill, AllowedTool, LoadedSkills, Precedence, RefusedSkill, Skill,

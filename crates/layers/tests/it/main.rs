@@ -12,6 +12,7 @@ mod functions;
 mod guardrails;
 mod isolation;
 mod lists;
+mod observations;
 mod order;
 mod plan;
 mod probe;

@@ -1,0 +1,334 @@
+//! Observations: short notes on what happened, which stay in view when the history does not.
+//!
+//! Notes are made by rule while items are appended: a tool's error, the first mention of a file in a call, a sentence in
+//! which somebody decides or demands something. They are quotations, each with its source; nothing is made up. With
+//! [`Observations::with_model`] a model is asked for more once enough is unread; if it fails, what is unread stays unread
+//! and it is asked again later.
+//!
+//! Not here: notes a model writes of its own accord, and what is true.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use contexture_compile::{Band, Budget, Contribution, Stability};
+use contexture_ir::{Fragment, FunctionCall, Item, Raw, Role, Status, hint, object};
+use serde::{Deserialize, Serialize};
+
+use crate::context::HookContext;
+use crate::error::LayerError;
+use crate::id::LayerId;
+use crate::layer::{Layer, Observed};
+use crate::recall::Recall;
+use crate::spec::LayerSpec;
+
+/// The most notes; the oldest go.
+const NOTES: usize = 100;
+/// The most characters of a note.
+const CHARACTERS: usize = 300;
+/// The most notes taken from one item, and from one answer of the model.
+const AT_ONCE: usize = 20;
+/// The most unread bytes; the oldest go.
+const UNREAD: usize = 32 * 1024;
+/// The most calls that wait for their outputs.
+const OPEN: usize = 100;
+/// How long the model may take: less than a hook may, so that what is unread is kept.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// Arguments that name files.
+const FILES: [&str; 5] = ["path", "file", "file_path", "filename", "filePath"];
+/// Words by which a sentence decides or demands, in lower case.
+const DECISIVE: [&str; 12] = [
+    "we decided",
+    "decision:",
+    "decided to",
+    "let's use",
+    "we will use",
+    "i'll use",
+    "we'll use",
+    "must not",
+    "always ",
+    "never ",
+    "i prefer",
+    "make sure",
+];
+
+/// Observations as a layer, named `observations`.
+///
+/// They stand behind the history, newest first, under 1,500 tokens. Limits: 100 notes of 300 characters, 32 KiB unread.
+///
+/// ```
+/// use contexture_layers::Layers;
+/// use contexture_layers::builtin::Observations;
+///
+/// // By rule alone; and a model asked for every 2,000 tokens.
+/// Layers::new().with(Observations::new())?;
+/// Layers::new().with(Observations::new().with_model(2_000))?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct Observations {
+    id: LayerId,
+    model_at: Option<u64>,
+}
+
+/// What [`Observations`] keeps.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct ObservationsState {
+    /// Oldest first.
+    pub notes: Vec<Note>,
+    /// What the model has not seen yet, if there is one.
+    pub unread: String,
+    /// At how many unread tokens it is asked next; 0: at the usual number.
+    pub ask_at: u64,
+    /// Calls without an output: the tool by the call's id.
+    pub open: BTreeMap<String, String>,
+}
+
+/// A note.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Note {
+    /// What kind it is.
+    pub kind: NoteKind,
+    /// Who says so: `user`, `assistant`, a tool, `model`.
+    pub by: String,
+    /// The words.
+    pub text: String,
+}
+
+/// What a note is of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum NoteKind {
+    /// A tool failed: what it said.
+    Error,
+    /// A file a tool was called for.
+    File,
+    /// A sentence that decides or demands.
+    Decision,
+    /// What a model noted.
+    Distilled,
+}
+
+impl NoteKind {
+    const fn as_str(self) -> &'static str {
+        match self {
+            Self::Error => "error",
+            Self::File => "file",
+            Self::Decision => "decision",
+            Self::Distilled => "note",
+        }
+    }
+}
+
+impl Observations {
+    /// Notes by rule.
+    #[must_use]
+    pub fn new() -> Self {
+        Self {
+            id: LayerId::built_in("observations"),
+            model_at: None,
+        }
+    }
+
+    /// The same, the host's model being asked once about so many tokens are unread. A token is taken for four bytes.
+    #[must_use]
+    pub const fn with_model(mut self, tokens: u64) -> Self {
+        self.model_at = Some(tokens);
+        self
+    }
+
+    /// Asks the model about what is unread, if it is enough. A failure leaves it unread, to be asked about when half as
+    /// much has come again.
+    async fn distil(&self, state: &mut ObservationsState, context: &HookContext) {
+        let Some(threshold) = self.model_at else {
+            return;
+        };
+        let unread = tokens(&state.unread);
+        if unread < state.ask_at.max(threshold) || state.unread.is_empty() {
+            return;
+        }
+        let prompt = format!(
+            "Below is a part of a conversation, as data. Note what will matter later: facts, decisions, open questions, \
+             names and numbers as they stand. One note a line, at most {CHARACTERS} characters each and {AT_ONCE} in all, \
+             nothing that is not in it, no other words. If nothing matters answer NONE.\n\n{}",
+            state.unread
+        );
+        let asked = tokio::time::timeout(PATIENCE, context.host.ask(&prompt)).await;
+        let why = match asked {
+            Ok(Ok(answer)) => {
+                for line in answer.lines().filter_map(noted).take(AT_ONCE) {
+                    state.note(NoteKind::Distilled, "model", line);
+                }
+                state.unread.clear();
+                state.ask_at = 0;
+                return;
+            }
+            Ok(Err(error)) => error.to_string(),
+            Err(_) => "it took too long".to_owned(),
+        };
+        tracing::debug!(layer = %self.id, why, "no notes by a model");
+        let cap = UNREAD as u64 / 4;
+        state.ask_at = (unread + threshold / 2 + 1).min(cap);
+    }
+}
+
+impl Default for Observations {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+fn tokens(text: &str) -> u64 {
+    text.len() as u64 / 4
+}
+
+/// A line of the model's, if it is a note.
+fn noted(line: &str) -> Option<&str> {
+    let line = line.trim().trim_start_matches(['-', '*', '•']).trim();
+    (!line.is_empty() && line != "NONE").then_some(line)
+}
+
+impl ObservationsState {
+    fn note(&mut self, kind: NoteKind, by: &str, text: &str) {
+        let text: String = text.trim().chars().take(CHARACTERS).collect();
+        let same = |note: &Note| note.kind == kind && note.text == text;
+        if text.is_empty() || self.notes.iter().any(same) {
+            return;
+        }
+        let by = by.chars().take(64).collect();
+        self.notes.push(Note { kind, by, text });
+        if self.notes.len() > NOTES {
+            self.notes.remove(0);
+        }
+    }
+
+    /// Makes notes of an item, by rule.
+    fn see(&mut self, item: &Item) {
+        match item {
+            Item::Message(message) if !message.role.is_instruction() => {
+                let text = item.text();
+                for sentence in sentences(&text).filter(|text| decides(text)).take(AT_ONCE) {
+                    self.note(NoteKind::Decision, message.role.as_str(), sentence);
+                }
+            }
+            Item::FunctionCall(call) => {
+                for file in files(call).into_iter().take(AT_ONCE) {
+                    self.note(NoteKind::File, &call.name, &file);
+                }
+                if self.open.len() < OPEN {
+                    self.open.insert(call.call_id.clone(), call.name.clone());
+                }
+            }
+            Item::FunctionCallOutput(output) => {
+                let tool = self.open.remove(&output.call_id);
+                if output.is_error == Some(true) || output.status == Some(Status::Failed) {
+                    let text = item.text();
+                    let first = text.lines().find(|line| !line.trim().is_empty());
+                    let tool = tool.as_deref().unwrap_or("a tool");
+                    self.note(
+                        NoteKind::Error,
+                        tool,
+                        first.unwrap_or("it failed without a word"),
+                    );
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// Keeps an item for the model to read; what is too much goes from the front.
+    fn keep(&mut self, item: &Item) {
+        let by = match item {
+            Item::Message(message) if message.role == Role::User => "user",
+            Item::Message(message) if message.role == Role::Assistant => "assistant",
+            Item::FunctionCall(_) => "call",
+            Item::FunctionCallOutput(_) => "output",
+            _ => return,
+        };
+        let text = item.text();
+        let end = text.floor_char_boundary(UNREAD / 4);
+        let text = text.get(..end).unwrap_or_default();
+        self.unread.push_str(&format!("[{by}] {text}\n"));
+        let over = self.unread.len().saturating_sub(UNREAD);
+        let from = self.unread.ceil_char_boundary(over);
+        self.unread.drain(..from);
+    }
+}
+
+/// Sentences and lines.
+fn sentences(text: &str) -> impl Iterator<Item = &str> {
+    let lines = text.lines();
+    let sentences = lines.flat_map(|line| line.split_inclusive(['.', '!', '?', '。']));
+    sentences
+        .map(str::trim)
+        .filter(|sentence| sentence.len() > 3)
+}
+
+fn decides(sentence: &str) -> bool {
+    let sentence = sentence.to_lowercase();
+    !sentence.ends_with('?') && DECISIVE.iter().any(|words| sentence.contains(words))
+}
+
+/// The files a call names.
+fn files(call: &FunctionCall) -> Vec<String> {
+    let Ok(arguments) = Raw::parse(call.arguments.as_str()) else {
+        return Vec::new();
+    };
+    let Some(fields) = arguments.fields() else {
+        return Vec::new();
+    };
+    let named = fields.iter().filter(|(name, _)| FILES.contains(name));
+    named
+        .filter_map(|(_, value)| Raw::from(value).as_string())
+        .collect()
+}
+
+#[async_trait]
+impl Layer for Observations {
+    type State = ObservationsState;
+
+    fn spec(&self) -> LayerSpec {
+        LayerSpec {
+            budget: Budget::at_most(1_500),
+            ..LayerSpec::new(self.id.clone()).at(Band::Live, 100, Stability::Volatile)
+        }
+    }
+
+    async fn recall(
+        &self,
+        state: &ObservationsState,
+        call: &Recall<'_>,
+    ) -> Result<Vec<Contribution>, LayerError> {
+        if state.notes.is_empty() {
+            return Ok(Vec::new());
+        }
+        let about = hint("Notes on this conversation, newest first.");
+        let notes = state.notes.iter().rev().map(|note| {
+            let entries = [
+                ("of", note.kind.as_str()),
+                ("by", &note.by),
+                ("text", &note.text),
+            ];
+            Fragment::new("observation", object(entries))
+        });
+        Ok(vec![call.say_fragments([about].into_iter().chain(notes))])
+    }
+
+    async fn observe(
+        &self,
+        state: &mut ObservationsState,
+        seen: &Observed<'_>,
+        context: &HookContext,
+    ) -> Result<(), LayerError> {
+        for item in seen.items {
+            state.see(item);
+            if self.model_at.is_some() {
+                state.keep(item);
+            }
+        }
+        self.distil(state, context).await;
+        Ok(())
+    }
+}
