@@ -6,6 +6,7 @@ mod guardrails;
 mod observations;
 mod plan;
 pub mod reminders;
+mod retrieval;
 mod skills;
 mod tool;
 
@@ -14,6 +15,7 @@ pub use guardrails::{
 };
 pub use observations::{Note, NoteKind, Observations, ObservationsState};
 pub use plan::{Plan, PlanState, Task, TaskStatus};
+pub use retrieval::{Embedder, Retrieval};
 pub use skills::{
     ActivatedBy, ActiveSkill, AllowedTool, LoadedSkills, Precedence, RefusedSkill, Skill,
     SkillError, SkillFileError, SkillFolders, Skills, SkillsState, UnknownFields,

@@ -17,6 +17,7 @@ mod order;
 mod plan;
 mod probe;
 mod reminders;
+mod retrieval;
 mod skills;
 mod stage;
 mod states;

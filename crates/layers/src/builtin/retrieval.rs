@@ -1,0 +1,395 @@
+//! Retrieval: what the owner's other conversations say to what the person asks, found without a model.
+//!
+//! The words of the person's last message are looked for one by one, for a search wants all words of a query at once and
+//! a question has words that no answer has. A text counts by the words it has, rare ones more; by the names, numbers and
+//! identifiers it shares with the question; and by its age. With an [`Embedder`] the best are ranked again by meaning.
+//! What is on the path already is left out; each text is shown with the place it comes from.
+//!
+//! Not here: the index ([`LayerHost::search`](crate::LayerHost::search)), and notes that other layers keep.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use contexture_compile::{Band, Budget, Contribution, Stability};
+use contexture_ir::{ConversationId, Fragment, NodeId, Raw, hint, object};
+use futures_util::future::join_all;
+use jiff::Timestamp;
+use serde::Deserialize;
+use serde_json::json;
+
+use super::tool::{read, result, schema, unknown};
+use crate::context::HookContext;
+use crate::error::LayerError;
+use crate::function::{FunctionError, FunctionSpec};
+use crate::host::Found;
+use crate::id::LayerId;
+use crate::layer::Layer;
+use crate::recall::Recall;
+use crate::spec::LayerSpec;
+
+/// The tool by which the model searches itself.
+const TOOL: &str = "search_history";
+/// Words of a question that are looked for.
+const WORDS: usize = 12;
+/// Texts looked at for one word.
+const HITS: usize = 50;
+/// The most texts the tool gives.
+const MOST: usize = 20;
+/// Characters of a text that are shown.
+const CHARACTERS: usize = 600;
+/// Candidates that are ranked again for each that is shown.
+const CANDIDATES: usize = 4;
+/// Words that are in every text: they are not looked for.
+const COMMON: &[&str] = &[
+    "about", "again", "and", "any", "are", "can", "could", "did", "does", "for", "from", "give",
+    "had", "has", "have", "her", "him", "his", "how", "into", "its", "just", "know", "like",
+    "made", "many", "much", "not", "now", "our", "out", "please", "say", "said", "she", "should",
+    "some", "tell", "than", "that", "the", "their", "them", "then", "there", "they", "this", "was",
+    "way", "were", "what", "when", "where", "which", "who", "why", "will", "with", "would", "you",
+    "your",
+];
+
+/// Something that knows how near texts are in meaning. It only ranks what was found.
+#[async_trait]
+pub trait Embedder: fmt::Debug + Send + Sync {
+    /// A vector for each text, in order, all of one length.
+    async fn embed(&self, texts: &[&str]) -> Result<Vec<Vec<f32>>, LayerError>;
+}
+
+/// Retrieval as a layer, named `retrieval`. It keeps no state.
+///
+/// What was found stands behind the history: 5 texts of 600 characters, under 1,500 tokens. Where the host cannot search,
+/// the layer fails and is left out of the call, by name.
+///
+/// ```
+/// use contexture_layers::Layers;
+/// use contexture_layers::builtin::Retrieval;
+///
+/// let layers = Layers::new().with(Retrieval::new().showing(3))?;
+/// assert_eq!(layers.tools()[0].name(), "search_history");
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct Retrieval {
+    id: LayerId,
+    shown: usize,
+    embedder: Option<Arc<dyn Embedder>>,
+}
+
+#[derive(Deserialize)]
+struct Query {
+    query: String,
+    limit: Option<usize>,
+}
+
+/// A text that may be shown.
+struct Candidate {
+    found: Found,
+    words: f64,
+    names: f64,
+    score: f64,
+}
+
+impl Retrieval {
+    /// Shows up to 5 texts.
+    #[must_use]
+    pub fn new() -> Self {
+        Self {
+            id: LayerId::built_in("retrieval"),
+            shown: 5,
+            embedder: None,
+        }
+    }
+
+    /// The same, showing up to so many texts; at most 20.
+    #[must_use]
+    pub fn showing(mut self, texts: usize) -> Self {
+        self.shown = texts.min(MOST);
+        self
+    }
+
+    /// The same, the best being ranked again. If it fails they keep their order.
+    #[must_use]
+    pub fn with_embedder(mut self, embedder: impl Embedder + 'static) -> Self {
+        self.embedder = Some(Arc::new(embedder));
+        self
+    }
+
+    /// The texts that answer a question best, best first.
+    async fn find(
+        &self,
+        question: &str,
+        context: &HookContext,
+        on_path: &BTreeSet<NodeId>,
+        limit: usize,
+    ) -> Result<Vec<Candidate>, LayerError> {
+        let words = words(question);
+        let searches = words
+            .iter()
+            .map(|word| context.host.search(&word.text, HITS));
+        let mut candidates: BTreeMap<(ConversationId, NodeId), Candidate> = BTreeMap::new();
+        for (word, hits) in words.iter().zip(join_all(searches).await) {
+            let hits = hits?;
+            // 1 for a word that is everywhere, 6 for one that is in one text.
+            let rarity = f64::from(1 + (HITS / hits.len().max(1)).max(1).ilog2());
+            let best = hits.iter().map(|found| found.score).fold(0.0, f64::max);
+            for found in hits {
+                if on_path.contains(&found.node) {
+                    continue;
+                }
+                let fits = if best > 0.0 { found.score / best } else { 1.0 };
+                let place = (found.conversation.clone(), found.node);
+                let candidate = candidates.entry(place).or_insert_with(|| Candidate {
+                    found,
+                    words: 0.0,
+                    names: 0.0,
+                    score: 0.0,
+                });
+                candidate.words += rarity * (0.5 + 0.5 * fits);
+                if word.is_name {
+                    candidate.names += 1.0;
+                }
+            }
+        }
+        let mut candidates: Vec<Candidate> = candidates.into_values().collect();
+        let names = words.iter().filter(|word| word.is_name).count().max(1) as f64;
+        let most = candidates.iter().map(|one| one.words).fold(1.0, f64::max);
+        for one in &mut candidates {
+            let age_ms = context.now_ms.saturating_sub(one.found.at_ms).max(0);
+            let months = (age_ms / 86_400_000) as f64 / 30.0;
+            one.score = 0.6 * one.words / most + 0.25 * one.names / names + 0.15 / (1.0 + months);
+        }
+        candidates.sort_by(|a, b| b.score.total_cmp(&a.score).then_with(|| newer(a, b)));
+        let mut said = BTreeSet::new();
+        candidates.retain(|one| said.insert(one.found.text.clone()));
+        candidates.truncate(limit * CANDIDATES);
+        self.rank_again(question, &mut candidates).await;
+        candidates.truncate(limit);
+        Ok(candidates)
+    }
+
+    async fn rank_again(&self, question: &str, candidates: &mut [Candidate]) {
+        let Some(embedder) = self.embedder.as_ref().filter(|_| candidates.len() > 1) else {
+            return;
+        };
+        let texts = candidates.iter().map(|one| one.found.text.as_str());
+        let texts: Vec<&str> = [question].into_iter().chain(texts).collect();
+        let vectors = match embedder.embed(&texts).await {
+            Ok(vectors) if vectors.len() == texts.len() => vectors,
+            Ok(_) => return tracing::debug!(layer = %self.id, "not one vector a text"),
+            Err(error) => return tracing::debug!(layer = %self.id, %error, "no vectors"),
+        };
+        if let Some((question, vectors)) = vectors.split_first() {
+            for (one, vector) in candidates.iter_mut().zip(vectors) {
+                one.score = 0.5 * one.score + 0.5 * nearness(question, vector);
+            }
+        }
+        candidates.sort_by(|a, b| b.score.total_cmp(&a.score).then_with(|| newer(a, b)));
+    }
+}
+
+impl Default for Retrieval {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+fn newer(a: &Candidate, b: &Candidate) -> std::cmp::Ordering {
+    b.found.at_ms.cmp(&a.found.at_ms)
+}
+
+/// The cosine of two vectors; 0 where there is none.
+fn nearness(a: &[f32], b: &[f32]) -> f64 {
+    let dot = |a: &[f32], b: &[f32]| -> f64 {
+        a.iter()
+            .zip(b)
+            .map(|(a, b)| f64::from(*a) * f64::from(*b))
+            .sum()
+    };
+    let cosine = dot(a, b) / (dot(a, a) * dot(b, b)).sqrt();
+    if a.len() == b.len() && cosine.is_finite() {
+        cosine
+    } else {
+        0.0
+    }
+}
+
+/// A word of a question.
+#[derive(Debug, PartialEq)]
+struct Word {
+    text: String,
+    /// A name, a number, an identifier.
+    is_name: bool,
+}
+
+/// The words of a question that are worth looking for, at most twelve: names first.
+fn words(question: &str) -> Vec<Word> {
+    let mut all: Vec<Word> = Vec::new();
+    let mut first = true;
+    for piece in
+        question.split(|c: char| c.is_whitespace() || "\"'`()[]{}<>,;:!?“”‘’。、，？！".contains(c))
+    {
+        let ends = piece.ends_with('.');
+        let piece = piece.trim_matches(|c: char| !c.is_alphanumeric());
+        if !piece.is_empty() {
+            for text in cut(piece) {
+                let is_name = is_name(&text, first);
+                let common = COMMON.contains(&text.to_lowercase().as_str());
+                let long = text.chars().count() >= 3 || !text.is_ascii();
+                let known = all
+                    .iter()
+                    .any(|word| word.text.to_lowercase() == text.to_lowercase());
+                if (is_name || long) && !common && !known {
+                    all.push(Word { text, is_name });
+                }
+            }
+            first = false;
+        }
+        first |= ends;
+    }
+    // The longest words say most; the sort is stable.
+    all.sort_by_key(|word| (!word.is_name, std::cmp::Reverse(word.text.chars().count())));
+    all.truncate(WORDS);
+    all
+}
+
+/// Scripts without spaces are cut into pairs.
+fn cut(piece: &str) -> Vec<String> {
+    let characters: Vec<char> = piece.chars().take(80).collect();
+    if !characters.iter().any(|c| *c >= '\u{2e80}') {
+        return vec![characters.into_iter().collect()];
+    }
+    characters
+        .chunks(2)
+        .map(|pair| pair.iter().collect())
+        .collect()
+}
+
+fn is_name(text: &str, begins: bool) -> bool {
+    let inner = |c: char| c.is_ascii_digit() || "_#@/.-".contains(c);
+    let capitals = text.chars().filter(|c| c.is_uppercase()).count();
+    let begins_large = text.starts_with(char::is_uppercase);
+    text.contains(inner) || capitals > usize::from(begins_large) || (begins_large && !begins)
+}
+
+/// A text with its place, for the model.
+fn shown(found: &Found) -> [(&'static str, String); 4] {
+    let when = Timestamp::from_millisecond(found.at_ms);
+    let when = when.map_or_else(
+        |_| "unknown".to_owned(),
+        |at| at.strftime("%Y-%m-%d").to_string(),
+    );
+    let text = found.text.chars().take(CHARACTERS).collect();
+    [
+        ("conversation", found.conversation.to_string()),
+        ("node", found.node.to_string()),
+        ("date", when),
+        ("text", text),
+    ]
+}
+
+#[async_trait]
+impl Layer for Retrieval {
+    type State = ();
+
+    fn spec(&self) -> LayerSpec {
+        LayerSpec {
+            budget: Budget::at_most(1_500),
+            ..LayerSpec::new(self.id.clone()).at(Band::Live, 200, Stability::Volatile)
+        }
+    }
+
+    async fn recall(&self, (): &(), call: &Recall<'_>) -> Result<Vec<Contribution>, LayerError> {
+        let on_path = call.path.iter().filter_map(|item| item.node).collect();
+        let found = self
+            .find(call.query, call.context, &on_path, self.shown)
+            .await?;
+        if found.is_empty() {
+            return Ok(Vec::new());
+        }
+        let about = hint("Found in earlier conversations, best first. It may be out of date.");
+        let found = found
+            .iter()
+            .map(|one| Fragment::new("found", object(shown(&one.found))));
+        Ok(vec![call.say_fragments([about].into_iter().chain(found))])
+    }
+
+    fn functions(&self) -> Vec<FunctionSpec> {
+        let input = schema(&json!({
+            "type": "object",
+            "additionalProperties": false,
+            "required": ["query"],
+            "properties": {
+                "query": {"type": "string", "maxLength": 2_000, "description": "A question, or the words to look for."},
+                "limit": {"type": "integer", "minimum": 1, "maximum": MOST, "description": "How many texts. Default 5."},
+            },
+        }));
+        let description =
+            "Searches all earlier conversations. Gives texts with the place and day they are from.";
+        vec![FunctionSpec::new(&self.id, "search", description, input).called(TOOL)]
+    }
+
+    async fn call(
+        &self,
+        (): &mut (),
+        function: &str,
+        arguments: &Raw,
+        context: &HookContext,
+    ) -> Result<Raw, FunctionError> {
+        if function != "search" {
+            return Err(unknown(&self.id, function));
+        }
+        let Query { query, limit } = read(arguments)?;
+        let limit = limit.unwrap_or(5).min(MOST);
+        let found = self.find(&query, context, &BTreeSet::new(), limit).await?;
+        let found: Vec<BTreeMap<&str, String>> =
+            found.iter().map(|one| shown(&one.found).into()).collect();
+        result(&found)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_come_first_and_common_words_are_left_out() {
+        let cut = |text| {
+            words(text)
+                .into_iter()
+                .map(|word| word.text)
+                .collect::<Vec<_>>()
+        };
+        assert_eq!(
+            cut("What did Grace say about order #W123 and the blue parcel_id?"),
+            ["parcel_id", "Grace", "W123", "order", "blue"]
+        );
+        assert_eq!(
+            cut("Where is it? The API is at src/main.rs."),
+            ["src/main.rs", "API"]
+        );
+        assert!(cut("what is it?").is_empty());
+        assert!(cut(" … ?!").is_empty());
+        assert_eq!(cut("東京の天気"), ["東京", "の天", "気"]);
+        assert_eq!(cut(&"word1 ".repeat(100)), ["word1"]);
+        assert_eq!(
+            words(&(0..100).map(|n| format!("w{n} ")).collect::<String>()).len(),
+            WORDS
+        );
+    }
+
+    #[test]
+    fn nearness_has_no_surprises() {
+        assert!((nearness(&[1.0, 0.0], &[2.0, 0.0]) - 1.0).abs() < 1e-9);
+        for (a, b) in [
+            (&[0.0, 0.0][..], &[1.0, 1.0][..]),
+            (&[1.0], &[1.0, 1.0]),
+            (&[], &[]),
+            (&[f32::NAN], &[1.0]),
+        ] {
+            assert!(nearness(a, b).abs() < 1e-9);
+        }
+    }
+}
