@@ -1,4 +1,5 @@
-//! `cargo xtask bench … --peers`: other projects' stores and compilers, measured in the same run as ours.
+//! `cargo xtask bench … --peers`: other projects' stores and compilers, measured in the same run as ours: their speed, and
+//! how much of what a session held they still show.
 //!
 //! Their packages come from npm and PyPI into the build directory, the first time. Node before 22.13
 //! has no `node:sqlite` for everybody; a newer one then comes from npm as well. Not here: what is
@@ -49,6 +50,32 @@ fn compilers(target: &Path) -> Result<()> {
         let status = node.status()?;
         ensure!(status.success(), "the program failed: {status}");
         Ok(())
+    })?;
+    let views = home.join("views.json");
+    shell::step("peers", "what @context-chef/core still shows", || {
+        let script = install_script(&home, "context_chef_views.mjs")?;
+        let mut node = Command::new("node");
+        node.current_dir(&home).arg(script);
+        node.arg(shell::root().join("crates/testdata/data"));
+        node.arg(&views).args(["4000", "6000", "12000"]);
+        let status = node.status()?;
+        ensure!(status.success(), "the program failed: {status}");
+        Ok(())
+    })?;
+    shell::step("peers", "facts that stay in reach", || {
+        let mut test = shell::cargo();
+        test.args([
+            "test",
+            "--release",
+            "-p",
+            "contexture-compile",
+            "--test",
+            "it",
+        ]);
+        test.args(["what_is_dropped_is_told_or_found", "--", "--nocapture"]);
+        test.env("CONTEXTURE_SOAK", "1");
+        test.env("CONTEXTURE_PEER_VIEWS", &views);
+        shell::run(test)
     })
 }
 

@@ -2,7 +2,9 @@
 
 use clap::Args;
 use contexture::Format;
-use contexture::compile::{Clear, HistoryPolicy, MarkPolicy, PreviewPolicy, Size, Window};
+use contexture::compile::{
+    Clear, HistoryPolicy, MarkPolicy, PreviewPolicy, Previewing, Size, Window,
+};
 
 /// The options.
 #[derive(Clone, Debug, Default, Args)]
@@ -44,6 +46,8 @@ impl ViewArguments {
         let preview = self.preview.filter(|_| to != Format::Ui);
         policy.preview = preview.map(|characters| PreviewPolicy {
             threshold: Size::Characters(characters),
+            // They were asked for.
+            when: Previewing::Always,
             ..PreviewPolicy::default()
         });
         policy

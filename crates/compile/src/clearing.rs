@@ -1,14 +1,14 @@
 //! Whether old content is cleared now: because it must, or because it pays.
 
-use crate::cache::bill::Rates;
-use crate::cache::worth::{CacheState, Rewrite, Worth, worth};
+use crate::cache::worth::Worth;
 use crate::entry::Entry;
 use crate::history::History;
 use crate::memo::Memo;
-use crate::passes::clear::{Further, Size, advance};
+use crate::passes::clear::{Size, advance};
 use crate::passes::lower::Press;
 use crate::plan::ClearFrontier;
 use crate::request::CompileInput;
+use crate::stakes::{Change, Stakes};
 
 /// What was decided.
 #[derive(Clone, Copy, Debug, Default)]
@@ -19,6 +19,8 @@ pub(crate) struct Clearing {
     pub(crate) forced: bool,
     /// The figures, if it was a matter of money.
     pub(crate) worth: Option<Worth>,
+    /// For how many calls it has not paid back yet, if it moves because that pays.
+    pub(crate) owes: Option<u64>,
 }
 
 /// Decides for a history of this size, of which `current` is cleared.
@@ -27,6 +29,7 @@ pub(crate) fn decide(
     history: &History,
     current: &ClearFrontier,
     size: Size,
+    stakes: &Stakes<'_>,
     press: &Press<'_>,
     memo: &mut Memo,
 ) -> Clearing {
@@ -44,12 +47,23 @@ pub(crate) fn decide(
     let Some(further) = further else {
         return clearing;
     };
+    let left = size.history.saturating_sub(further.saved);
+    if clearing.forced && left < size.floor && stakes.is_cached() {
+        // The request would be too short to be cached any more. Cutting goes by smaller steps.
+        return clearing;
+    }
     if !clearing.forced {
-        let worth = pays(input, history, &further, policy.calls);
+        let change = Change {
+            first: further.first,
+            saved: further.saved,
+            tools: None,
+        };
+        let worth = stakes.worth(change, policy.calls);
         clearing.worth = Some(worth);
         if !worth.rewrite {
             return clearing;
         }
+        clearing.owes = Some(worth.paid_back_after(policy.calls));
     }
     let hash = input
         .path
@@ -60,26 +74,4 @@ pub(crate) fn decide(
         ..further.frontier
     });
     clearing
-}
-
-/// Whether what a further frontier saves is more than what writing the cache anew costs.
-fn pays(input: &CompileInput<'_>, history: &History, further: &Further, calls: u64) -> Worth {
-    let cache = &input.request.cache;
-    let rounds = history.rounds.iter();
-    let touched = rounds.filter(|round| round.entries.end > further.first);
-    let after: u64 = touched.map(|round| round.weight).sum();
-    // Before the first call nothing is cached.
-    let state = match input.plan.sent {
-        None => CacheState::Cold,
-        Some(_) => cache.state,
-    };
-    let rewrite = Rewrite {
-        removed: further.saved,
-        behind: after.saturating_sub(further.saved),
-        calls,
-        ttl: cache.marks.map(|marks| marks.history).unwrap_or_default(),
-        cache: state,
-    };
-    let rates = Rates::of(&cache.prices, cache.rules.kind, after);
-    worth(&rewrite, rates.as_ref())
 }

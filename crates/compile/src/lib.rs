@@ -45,11 +45,13 @@ mod pipeline;
 mod plan;
 mod policy;
 mod preview;
+mod previewing;
 pub mod reading;
 mod refusal;
 mod report;
 mod request;
 mod scratch;
+mod stakes;
 mod state;
 mod stored;
 mod treatment;
@@ -66,7 +68,7 @@ pub use cache::read::OutlineError;
 pub use cache::report::{CacheReport, MarkReport};
 pub use cache::rules::CacheRules;
 pub use cache::trace::{CacheTrace, Call, replay, replay_windowed};
-pub use cache::worth::{CacheState, Rewrite, Worth, behind, worth};
+pub use cache::worth::{CacheState, Course, Rewrite, Worth, behind, worth};
 pub use calibration::Calibration;
 pub use cancel::Cancel;
 pub use compiler::{CompileError, Compiler, Target};
@@ -82,7 +84,8 @@ pub use pipeline::{Compiled, compile};
 pub use plan::{Advice, ClearFrontier, EpochReason, EpochReport, Plan, Prefix, Sent, TrimFrontier};
 pub use policy::{CachePolicy, Clear, ClearPolicy, HistoryPolicy, TrimPolicy, Window};
 pub use preview::{
-    Link, LinkError, Preview, PreviewFacts, PreviewPolicy, Previewed, Previewer, Size, ToolPreview,
+    Link, LinkError, Preview, PreviewFacts, PreviewPolicy, Previewed, Previewer, Previewing, Size,
+    ToolPreview,
 };
 pub use reading::{READ_TOOL, read_tool};
 pub use refusal::{Refusal, RequiredSegment};

@@ -35,12 +35,15 @@ use crate::passes::verify::{Sealed, is_sound, verify};
 use crate::payload::Payload;
 use crate::plan::{Advice, ClearFrontier, Latched, Plan, Prefix};
 use crate::policy::Window;
+use crate::previewing::{Previews, change};
+use crate::reading::{offers, read_tool};
 use crate::refusal::Refusal;
 use crate::report::account::{report, required};
 use crate::report::document::Report;
 use crate::report::ledger::Ledger;
 use crate::request::{CompileInput, CompileRequest};
 use crate::scratch::Scratch;
+use crate::stakes::{Around, Before, Stakes};
 use crate::treatment::Treatment;
 
 /// What a compile gives.
@@ -69,6 +72,7 @@ pub fn compile(input: &CompileInput<'_>, scratch: &mut Scratch) -> Result<Compil
     let target = format!("{}/{}/{limit}", request.dialect.format, request.model);
     let mut treatment = Treatment::latched(input, &target);
     let mut step = Step::First;
+    let mut begun = None;
     loop {
         Cancel::check(input.cancel)?;
         // What a pass of the host's makes of a longer path cannot be told from a shorter one's.
@@ -86,6 +90,7 @@ pub fn compile(input: &CompileInput<'_>, scratch: &mut Scratch) -> Result<Compil
             front: &front,
             treatment: &treatment,
             step,
+            begun,
             press: &press,
         };
         let outcome = back(&call, &mut scratch.memo);
@@ -94,6 +99,10 @@ pub fn compile(input: &CompileInput<'_>, scratch: &mut Scratch) -> Result<Compil
         }
         match outcome {
             Ok(Outcome::Compiled(compiled)) => return Ok(*compiled),
+            Ok(Outcome::Preview(previews)) => {
+                treatment.begin_previews();
+                begun = Some(previews);
+            }
             Ok(Outcome::Clear(clearing)) => {
                 let before = treatment.frontier;
                 treatment.frontier = clearing.frontier.unwrap_or(before);
@@ -104,6 +113,10 @@ pub fn compile(input: &CompileInput<'_>, scratch: &mut Scratch) -> Result<Compil
                 (Refusal::DoesNotFit { .. }, Step::Cleared(_, before)) => {
                     treatment.frontier = before;
                     step = Step::AsBefore;
+                }
+                // The newest output may fit as a preview.
+                (Refusal::DoesNotFit { .. }, Step::First) if treatment.pending().is_some() => {
+                    treatment.begin_previews();
                 }
                 (refusal, _) => return Err(refusal),
             },
@@ -119,12 +132,84 @@ struct Call<'a> {
     front: &'a Front,
     treatment: &'a Treatment,
     step: Step,
+    /// Previews, if they begin with this compile.
+    begun: Option<Previews>,
     press: &'a Press<'a>,
+}
+
+impl Call<'_> {
+    /// What is at stake with the history as the plan shows it.
+    fn stakes<'s>(
+        &'s self,
+        frame: &Frame,
+        slots: &[Slot<'_>],
+        placed: &[Placed],
+        latched: &'s Cut,
+    ) -> Stakes<'s> {
+        let around = Around::of(frame, slots, placed);
+        let before = self.input.plan.prefix.as_ref();
+        let same_prefix = before
+            .is_some_and(|prefix| prefix.target == self.target && prefix.tools == frame.tools_hash);
+        let before = Before {
+            same_prefix,
+            owes: self.owes(),
+        };
+        Stakes::of(
+            self.input,
+            around,
+            latched.pieces(&self.front.history),
+            before,
+        )
+    }
+
+    /// Whether previews begin now; `None` if there is nothing to preview, or all of it is already.
+    fn previews(
+        &self,
+        frame: &Frame,
+        slots: &[Slot<'_>],
+        latched: &Cut,
+        size: Size,
+        stakes: &Stakes<'_>,
+        memo: &mut Memo,
+    ) -> Option<Previews> {
+        let policy = self.treatment.pending()?;
+        let mut change = change(policy, &self.front.history, latched, self.press, memo)?;
+        let request = self.input.request;
+        if !offers(&request.tools) {
+            let mut request = request.clone();
+            request.tools.push(read_tool());
+            let with = Frame::weigh(&request, slots, self.press, memo);
+            change.tools = Some(with.tools + with.framing - frame.tools - frame.framing);
+        }
+        Some(Previews::decide(policy, size, stakes, change))
+    }
+
+    /// For how many calls the last rewriting for money's sake has not paid back yet.
+    fn owes(&self) -> u64 {
+        let before = match &self.input.plan.prefix {
+            Some(prefix) if prefix.target == self.target => self.input.plan.owes,
+            _ => 0,
+        };
+        self.begun
+            .and_then(|previews| previews.owes)
+            .unwrap_or(before)
+    }
+
+    /// The same, after this call.
+    fn owes_then(&self) -> u64 {
+        let cleared = match self.step {
+            Step::Cleared(clearing, _) => clearing.owes,
+            Step::First | Step::AsBefore => None,
+        };
+        cleared.unwrap_or(self.owes()).saturating_sub(1)
+    }
 }
 
 /// What the back half comes to.
 enum Outcome {
     Compiled(Box<Compiled>),
+    /// Long outputs are to be previewed from now on.
+    Preview(Previews),
     /// The history is too large, and old content can be cleared up to here.
     Clear(Clearing),
 }
@@ -168,9 +253,9 @@ fn back(call: &Call<'_>, memo: &mut Memo) -> Result<Outcome, Refusal> {
 
     let latched = Cut::latched(input, call.target, &front.history, press, memo);
     let natural: Vec<u64> = whole.iter().map(|placed| placed.text.high).collect();
-    let budgeted = budget(call, &slots, &frame, whole, latched, memo)?;
-    let (placed, cut, worth) = match budgeted {
+    let (placed, cut, worth) = match budget(call, &slots, &frame, whole, latched, memo)? {
         Budgeted::Cut(placed, cut, worth) => (placed, cut, worth),
+        Budgeted::Preview(previews) => return Ok(Outcome::Preview(previews)),
         Budgeted::Clear(clearing) => return Ok(Outcome::Clear(clearing)),
     };
     Cancel::check(input.cancel)?;
@@ -248,6 +333,8 @@ fn decided(call: &Call<'_>, cut: &Cut, kept: Vec<Kept>) -> Latched {
         cleared: matches!(call.step, Step::Cleared(..)),
         trim: cut.frontier(&call.front.history, call.input),
         trimmed: cut.moved,
+        previews: call.treatment.previews(),
+        owes: call.owes_then(),
         narrowing: call.input.request.narrowing,
         tools: call
             .input
@@ -321,6 +408,7 @@ fn mark(payload: &mut Payload, input: &CompileInput<'_>, target: &str) -> (Cache
 /// What budgeting comes to.
 enum Budgeted {
     Cut(Vec<Placed>, Cut, Option<Worth>),
+    Preview(Previews),
     Clear(Clearing),
 }
 
@@ -345,6 +433,7 @@ fn budget(
         frontier: latched.round,
         latched: latched.kept_weight(),
         low_water: policy.trim.low_water,
+        floor: 0,
         to_the_mark: false,
         window: None,
     };
@@ -381,18 +470,30 @@ fn budget(
         }
         Window::Tokens(tokens) => room = room.min(tokens.max(required_history(&claim))),
     }
+    let stakes = call.stakes(frame, slots, &placed, &latched);
+    claim.floor = stakes.floor(room);
     let size = Size {
         history: claim.weight_now(),
         room,
+        floor: claim.floor,
     };
     let worth = match call.step {
         Step::First => {
+            let previews = call.previews(frame, slots, &latched, size, &stakes, memo);
+            if let Some(previews) = previews.filter(|previews| previews.begin) {
+                return Ok(Budgeted::Preview(previews));
+            }
             let current = &call.treatment.frontier;
-            let clearing = decide(call.input, history, current, size, call.press, memo);
+            let clearing = decide(
+                call.input, history, current, size, &stakes, call.press, memo,
+            );
             if clearing.frontier.is_some() {
                 return Ok(Budgeted::Clear(clearing));
             }
-            clearing.worth
+            let previews = call.begun.or(previews);
+            clearing
+                .worth
+                .or(previews.and_then(|previews| previews.worth))
         }
         Step::Cleared(clearing, _) => clearing.worth,
         Step::AsBefore => None,

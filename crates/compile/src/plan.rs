@@ -48,6 +48,18 @@ pub struct Plan {
     /// The tools that were offered out of a registry, in their order, if they were.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tools: Option<OfferedTools>,
+    /// Whether long outputs are previewed.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub previews: bool,
+    /// How many more calls until the last rewriting that was made for money has paid back what it cost; before that
+    /// there is no other.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub owes: u64,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde's signature")]
+const fn is_zero(calls: &u64) -> bool {
+    *calls == 0
 }
 
 /// The identity of what stands before the history.
@@ -138,6 +150,8 @@ pub enum EpochReason {
     HistoryCleared,
     /// Another compaction is in effect, or one no longer is.
     HistoryCompacted,
+    /// Long outputs are previewed from now on.
+    HistoryPreviewed,
 }
 
 impl EpochReason {
@@ -154,6 +168,7 @@ impl EpochReason {
             Self::HistoryTrimmed => "history_trimmed",
             Self::HistoryCleared => "history_cleared",
             Self::HistoryCompacted => "history_compacted",
+            Self::HistoryPreviewed => "history_previewed",
         }
     }
 }
@@ -196,6 +211,9 @@ impl Plan {
             Some(_) if !extends && self.covers != view.covers => {
                 Some(EpochReason::HistoryCompacted)
             }
+            Some(_) if !extends && self.previews != view.previews => {
+                Some(EpochReason::HistoryPreviewed)
+            }
             Some(_) if !extends => Some(EpochReason::HistoryChanged),
             Some(_) => None,
         };
@@ -213,6 +231,8 @@ impl Plan {
             trim: view.trim,
             narrowing: view.narrowing,
             tools: view.tools,
+            previews: view.previews,
+            owes: view.owes,
         };
         let report = EpochReport {
             number: epoch,
@@ -235,6 +255,8 @@ pub(crate) struct Latched {
     pub(crate) trimmed: bool,
     pub(crate) narrowing: Option<Narrowing>,
     pub(crate) tools: Option<OfferedTools>,
+    pub(crate) previews: bool,
+    pub(crate) owes: u64,
 }
 
 /// The hash over the first `blocks` blocks, if there are so many, and the hash over all but the last.

@@ -107,9 +107,10 @@ impl Clear {
 pub struct ClearPolicy {
     /// Clearing is considered when the history takes more than this per cent of its space. Default
     /// 100: only when something has to go. Below that it is done only if it pays: if it saves more, over
-    /// the calls to come, than writing the cache anew costs.
+    /// the calls to come, than writing the cache anew costs, and if the last such rewriting has paid back.
     pub trigger: u8,
-    /// How many calls are expected to come, for that decision. Default 10.
+    /// How many calls are expected to come, for that decision. Default 5: a guess that is too
+    /// high costs a re-write, one that is too low only what it would have saved.
     pub calls: u64,
     /// Then outputs are cleared, oldest first, until it takes at most this per cent. Default 70.
     pub low_water: u8,
@@ -131,7 +132,7 @@ impl Default for ClearPolicy {
     fn default() -> Self {
         Self {
             trigger: 100,
-            calls: 10,
+            calls: 5,
             low_water: 70,
             keep_recent: 3,
             min_bytes: 200,

@@ -5,6 +5,7 @@
 
 use contexture_ir::{ContentHash, Item};
 
+use crate::cache::bill::Rates;
 use crate::cancel::Cancel;
 use crate::entry::Entry;
 use crate::memo::Memo;
@@ -16,7 +17,7 @@ use crate::passes::preview::preview;
 use crate::passes::select::select;
 use crate::plan::ClearFrontier;
 use crate::policy::ClearPolicy;
-use crate::preview::{PreviewPolicy, Previewer};
+use crate::preview::{PreviewPolicy, Previewer, Previewing};
 use crate::refusal::Refusal;
 use crate::report::document::OmitReason;
 use crate::request::{CompileInput, PathItem};
@@ -28,6 +29,8 @@ pub(crate) struct Treatment {
     clear: Option<ClearPolicy>,
     pub(crate) frontier: ClearFrontier,
     preview: Option<PreviewPolicy>,
+    /// A policy for previews that is not in effect yet.
+    pending: Option<PreviewPolicy>,
 }
 
 /// What the host has in it: passes of its own, and a way to call it off.
@@ -65,10 +68,22 @@ impl Treatment {
             let item = input.path.get(at).map(|item| &*item.item);
             matches!(item, Some(Item::Compaction(_)))
         };
+        let previews = input.request.history.preview.clone();
+        let cache = &input.request.cache;
+        let priced = Rates::of(&cache.prices, cache.rules.kind, 0).is_some();
+        let begun = |policy: &PreviewPolicy| match policy.when {
+            Previewing::Always => true,
+            Previewing::Worthwhile { .. } => same_target && plan.previews || !priced,
+        };
+        let (preview, pending) = match previews {
+            Some(policy) if begun(&policy) => (Some(policy), None),
+            other => (None, other),
+        };
         Self {
             covering: Covering::of(input.covers, input.path.len(), compacts),
             clear: clear.cloned(),
-            preview: input.request.history.preview.clone(),
+            preview,
+            pending,
             frontier: frontier.unwrap_or(ClearFrontier::NONE),
         }
     }
@@ -112,6 +127,21 @@ impl Treatment {
     /// Whether items at or behind an index are shown as they would be without it.
     pub(crate) fn ends_before(&self, index: usize) -> bool {
         self.covering.ends_before(index) && self.frontier.settled <= index
+    }
+
+    /// The policy for previews that is not in effect yet.
+    pub(crate) const fn pending(&self) -> Option<&PreviewPolicy> {
+        self.pending.as_ref()
+    }
+
+    /// Outputs are previewed from now on.
+    pub(crate) fn begin_previews(&mut self) {
+        self.preview = self.pending.take();
+    }
+
+    /// Whether outputs are previewed.
+    pub(crate) const fn previews(&self) -> bool {
+        self.preview.is_some()
     }
 
     /// The covers in effect.

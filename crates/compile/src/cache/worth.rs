@@ -1,20 +1,21 @@
 //! Whether it pays to rewrite a history that is cached: to clear, shorten or summarise what is sent.
 //!
-//! Of `calls` calls to come, the next one included, each would read what is to be removed; after the
-//! rewriting, what stands behind it has to be written once more:
+//! Two [`Course`]s are compared over the calls to come: the request as it is, and rewritten. Each call sends all of
+//! it; the first reads what is cached of it and writes the rest, the others read it:
 //!
 //! ```text
-//! saving = removed × read × calls
-//! cost   = behind  × (write − read)          a cache that still holds it
-//!
-//! saving = removed × (write + read × (calls − 1))
-//! cost   = 0                                 a cache that has forgotten it
+//! first = cached × read + (tokens − cached) × write
+//! later = tokens × read × (calls − 1)
 //! ```
 //!
-//! Both in pico-dollars, at the rates of the request as it is now; `write` is the price of input where
-//! the provider caches by itself. What is written by the model that summarises is not in it. It is
-//! conservative: where the price of input is not known, nothing is rewritten for money's sake; where
-//! that of reading is not known, reading is taken to cost what input costs.
+//! What is shorter than the provider's minimum is never cached: each call pays for it as for any input. So a
+//! rewriting can cost more than it saves by making a request too short.
+//!
+//! In pico-dollars, at the rates of the request as it is now; `write` is the price of input where
+//! the provider caches by itself. What is written by the model that summarises is not in it, nor what is new in
+//! each call, which is the same on both courses. It is conservative: where the price of input is not known, nothing
+//! is rewritten for money's sake; where that of reading is not known, reading is taken to cost what input costs; and a
+//! request below the minimum is taken to stay there, though it may grow beyond.
 
 use contexture_wire::Ttl;
 use serde::Serialize;
@@ -27,17 +28,47 @@ use crate::cache::rules::CacheRules;
 /// A rewriting that is considered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rewrite {
-    /// The tokens that every call to come is spared.
-    pub removed: u64,
-    /// The tokens behind the first change that are cached and stay: they have to be written again.
-    /// [`behind`] counts them.
-    pub behind: u64,
+    /// The request as it is.
+    pub now: Course,
+    /// The request rewritten.
+    pub then: Course,
     /// How many calls are expected, the next one included.
     pub calls: u64,
     /// For how long the history is marked.
     pub ttl: Ttl,
-    /// Whether the cache still holds what was written.
-    pub cache: CacheState,
+    /// The shortest request that is cached, in tokens; 0 if not known.
+    pub minimum: u64,
+}
+
+/// What the calls to come send.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Course {
+    /// The tokens of the request.
+    pub tokens: u64,
+    /// How many of them the next call finds in the cache; [`behind`] counts those that a change loses. 0 if the
+    /// cache has forgotten them.
+    pub cached: u64,
+}
+
+impl Course {
+    /// What the first call costs, and what the others do.
+    fn costs(self, rewrite: &Rewrite, rates: &Rates) -> (u128, u128) {
+        let Some(others) = rewrite.calls.checked_sub(1) else {
+            return (0, 0);
+        };
+        let held = |tokens: u64| tokens >= rewrite.minimum;
+        let (write, read) = match rewrite.ttl {
+            _ if !held(self.tokens) => (rates.input, rates.input),
+            Ttl::Usual => (rates.write, rates.read),
+            Ttl::Long => (rates.write_long, rates.read),
+        };
+        let cached = self.cached.min(self.tokens);
+        let cached = if held(cached) { cached } else { 0 };
+        let times = |tokens: u64, rate: u64| u128::from(tokens) * u128::from(rate);
+        let first = times(cached, rates.read).saturating_add(times(self.tokens - cached, write));
+        let later = times(self.tokens, read).saturating_mul(u128::from(others));
+        (first, later)
+    }
 }
 
 /// Whether the cache still holds what was written.
@@ -58,8 +89,17 @@ pub struct Worth {
     pub rewrite: bool,
     /// What it saves over the calls to come.
     pub saving: u128,
-    /// What it costs at once.
+    /// What it costs: at once, or in each call that it makes too short to be cached.
     pub cost: u128,
+}
+
+impl Worth {
+    /// After how many of the calls to come a rewriting that pays has paid back what it cost.
+    pub(crate) fn paid_back_after(&self, calls: u64) -> u64 {
+        let after = self.cost.saturating_mul(u128::from(calls));
+        let after = after.div_ceil(self.saving.max(1));
+        u64::try_from(after).unwrap_or(calls).min(calls)
+    }
 }
 
 /// Whether a rewriting pays. Without rates it does not.
@@ -68,23 +108,13 @@ pub fn worth(rewrite: &Rewrite, rates: Option<&Rates>) -> Worth {
     let Some(rates) = rates else {
         return Worth::default();
     };
-    let write = match rewrite.ttl {
-        Ttl::Usual => rates.write,
-        Ttl::Long => rates.write_long,
-    };
-    let times = |tokens: u64, rate: u128| u128::from(tokens).saturating_mul(rate);
-    let reads = |calls: u64| times(calls, u128::from(rates.read));
-    let (saving, cost) = match rewrite.cache {
-        CacheState::Warm => (
-            times(rewrite.removed, reads(rewrite.calls)),
-            times(rewrite.behind, u128::from(write.saturating_sub(rates.read))),
-        ),
-        CacheState::Cold => {
-            let first = u128::from(if rewrite.calls == 0 { 0 } else { write });
-            let later = reads(rewrite.calls.saturating_sub(1));
-            (times(rewrite.removed, first.saturating_add(later)), 0)
-        }
-    };
+    let (first, later) = rewrite.now.costs(rewrite, rates);
+    let (first_then, later_then) = rewrite.then.costs(rewrite, rates);
+    let gain = |now: u128, then: u128| (now.saturating_sub(then), then.saturating_sub(now));
+    let (at_once, lost_at_once) = gain(first, first_then);
+    let (by_and_by, lost_by_and_by) = gain(later, later_then);
+    let saving = at_once.saturating_add(by_and_by);
+    let cost = lost_at_once.saturating_add(lost_by_and_by);
     Worth {
         rewrite: saving > cost,
         saving,
@@ -210,12 +240,19 @@ mod tests {
         let first = place_marks(&before, &rules, &[], policy);
         let removed = before.tokens() - outline(format, &new).tokens();
         let risked = behind(&before, &rules, &first.kept, changed + 1);
+        let tokens = before.tokens();
         let rewrite = Rewrite {
-            removed,
-            behind: risked.saturating_sub(removed),
+            now: Course {
+                tokens,
+                cached: tokens,
+            },
+            then: Course {
+                tokens: tokens - removed,
+                cached: tokens - risked,
+            },
             calls,
             ttl: Ttl::Usual,
-            cache: CacheState::Warm,
+            minimum: rules.minimum,
         };
         let simulate = |start: &[(String, u64)]| {
             let mut trace = CacheTrace::new(rules.clone());
@@ -283,11 +320,17 @@ mod tests {
             write_long: 200,
         };
         let rewrite = Rewrite {
-            removed: 1_000,
-            behind: 500,
+            now: Course {
+                tokens: 1_500,
+                cached: 1_500,
+            },
+            then: Course {
+                tokens: 500,
+                cached: 0,
+            },
             calls: 6,
             ttl: Ttl::Usual,
-            cache: CacheState::Warm,
+            minimum: 0,
         };
         let check = |rewrite: Rewrite, expected: (bool, u128, u128)| {
             let Worth {
@@ -297,39 +340,63 @@ mod tests {
             } = worth(&rewrite, Some(&rates));
             assert_eq!((rewrite, saving, cost), expected);
         };
-        check(rewrite, (true, 60_000, 57_500));
-        check(
-            Rewrite {
-                calls: 5,
-                ..rewrite
-            },
-            (false, 50_000, 57_500),
-        );
-        check(
-            Rewrite {
-                ttl: Ttl::Long,
-                ..rewrite
-            },
-            (false, 60_000, 95_000),
-        );
-        let cold = CacheState::Cold;
-        check(
-            Rewrite {
-                calls: 2,
-                cache: cold,
-                ..rewrite
-            },
-            (true, 135_000, 0),
-        );
-        check(
-            Rewrite {
-                calls: 0,
-                cache: cold,
-                ..rewrite
-            },
-            (false, 0, 0),
-        );
+        let calls = |calls: u64| Rewrite { calls, ..rewrite };
+        let long = Rewrite {
+            ttl: Ttl::Long,
+            ..rewrite
+        };
+        // At once 500 × 125 instead of 1,500 × 10, then 1,000 × 10 less in each of five calls.
+        check(rewrite, (true, 50_000, 47_500));
+        check(calls(5), (false, 40_000, 47_500));
+        check(long, (false, 50_000, 85_000));
+        // Nothing is cached: 1,000 less are written, and read once.
+        let mut cold = calls(2);
+        cold.now.cached = 0;
+        check(cold, (true, 135_000, 0));
+        check(Rewrite { calls: 0, ..cold }, (false, 0, 0));
         assert_eq!(worth(&rewrite, None), Worth::default());
+        assert_eq!(worth(&rewrite, Some(&rates)).paid_back_after(6), 6);
+        assert_eq!(worth(&calls(60), Some(&rates)).paid_back_after(60), 5);
+    }
+
+    #[test]
+    fn what_becomes_too_short_to_be_cached_is_paid_for_each_time() {
+        let rates = Rates {
+            input: 100,
+            read: 10,
+            write: 100,
+            write_long: 100,
+        };
+        let course = |tokens: u64, cached: u64| Course { tokens, cached };
+        let check = |now: Course, then: Course, expected: (bool, u128, u128)| {
+            let rewrite = Rewrite {
+                now,
+                then,
+                calls: 10,
+                ttl: Ttl::Usual,
+                minimum: 4_096,
+            };
+            let worth = worth(&rewrite, Some(&rates));
+            assert_eq!((worth.rewrite, worth.saving, worth.cost), expected);
+        };
+        // 4,000 × 100 each time, instead of 6,000 × 10.
+        check(
+            course(6_000, 6_000),
+            course(4_000, 1_000),
+            (false, 0, 340_000 + 9 * 340_000),
+        );
+        // 4,100 are long enough, once they are written.
+        check(
+            course(6_000, 6_000),
+            course(4_100, 1_000),
+            (false, 171_000, 350_000),
+        );
+        // What was too short before costs nothing to rewrite.
+        check(
+            course(4_000, 3_900),
+            course(3_000, 1_000),
+            (true, 1_000_000, 0),
+        );
     }
 
     #[test]
@@ -341,17 +408,16 @@ mod tests {
             write: MOST,
             write_long: MOST,
         };
-        for (cache, calls) in [(CacheState::Warm, MOST), (CacheState::Cold, MOST)] {
-            let rewrite = Rewrite {
-                removed: MOST,
-                behind: MOST,
-                calls,
-                ttl: Ttl::Usual,
-                cache,
-            };
-            let worth = worth(&rewrite, Some(&rates));
-            assert_eq!((worth.rewrite, worth.saving), (true, u128::MAX));
-        }
+        let course = |tokens: u64| Course { tokens, cached: 0 };
+        let rewrite = Rewrite {
+            now: course(MOST),
+            then: course(0),
+            calls: MOST,
+            ttl: Ttl::Usual,
+            minimum: 0,
+        };
+        let worth = worth(&rewrite, Some(&rates));
+        assert_eq!((worth.rewrite, worth.saving), (true, u128::MAX));
         let all = CacheUse {
             read: MOST,
             write: MOST,

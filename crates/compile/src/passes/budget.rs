@@ -34,6 +34,8 @@ pub(crate) struct HistoryClaim<'a> {
     pub(crate) latched: u64,
     /// Per cent of the history's room that is kept when it is cut anew.
     pub(crate) low_water: u8,
+    /// It is not cut below this where it fits: the request would be too short to be cached.
+    pub(crate) floor: u64,
     /// Whether it is cut down to the mark though it fits: clearing did not bring it there.
     pub(crate) to_the_mark: bool,
     /// The first round of the window, for a history that is larger.
@@ -112,7 +114,12 @@ pub(crate) fn first_round(claim: &HistoryClaim<'_>, room: u64) -> Option<usize> 
     let frontier = claim.frontier.min(claim.last);
     let total = claim.weight_now();
     let mark = per_cent(room, claim.low_water);
-    let fits = total <= if claim.to_the_mark { mark } else { room };
+    let most = if claim.to_the_mark {
+        mark.max(claim.floor)
+    } else {
+        room
+    };
+    let fits = total <= most;
     let outside = claim.window.filter(|first| *first > frontier);
     if fits && outside.is_none() {
         return None;
@@ -120,9 +127,13 @@ pub(crate) fn first_round(claim: &HistoryClaim<'_>, room: u64) -> Option<usize> 
     let mut from = outside.unwrap_or(frontier).min(claim.last);
     let mut total = weight(claim, from);
     while from < claim.last && !fits && total > mark {
-        total = total.saturating_sub(claim.rounds.get(from).copied().unwrap_or_default());
+        let less = total.saturating_sub(claim.rounds.get(from).copied().unwrap_or_default());
         let freed = claim.singles.iter().filter(|(round, _)| *round == from);
-        total = total.saturating_add(sum(freed.map(|(_, weight)| *weight)));
+        let less = less.saturating_add(sum(freed.map(|(_, weight)| *weight)));
+        if total <= room && less < claim.floor {
+            break;
+        }
+        total = less;
         from += 1;
     }
     Some(from)
@@ -223,5 +234,14 @@ mod tests {
         // The mark is below what is required: only that is left.
         check_cut(&claim(0, 0), 14, Some(9));
         check_cut(&claim(20, 4), 99, None);
+        // It is not cut below what can be cached, unless it does not fit there.
+        let floor = |floor| HistoryClaim {
+            floor,
+            ..claim(0, 0)
+        };
+        check_cut(&floor(74), 99, Some(3));
+        check_cut(&floor(75), 99, Some(2));
+        check_cut(&floor(94), 99, Some(1));
+        check_cut(&floor(98), 99, Some(1));
     }
 }

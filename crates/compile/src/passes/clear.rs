@@ -90,6 +90,8 @@ fn fates(entries: &[Entry], frontier: &ClearFrontier, policy: &ClearPolicy) -> V
 pub(crate) struct Size {
     pub(crate) history: u64,
     pub(crate) room: u64,
+    /// Below that the request is too short to be cached.
+    pub(crate) floor: u64,
 }
 
 impl Size {
@@ -101,7 +103,7 @@ impl Size {
     /// What is to be saved to reach the low-water mark, if the trigger has fired.
     pub(crate) fn excess(&self, policy: &ClearPolicy) -> Option<u64> {
         let fired = self.history > per_cent(self.room, policy.trigger);
-        let mark = per_cent(self.room, policy.low_water.min(policy.trigger));
+        let mark = per_cent(self.room, policy.low_water.min(policy.trigger)).max(self.floor);
         fired.then(|| self.history.saturating_sub(mark).max(1))
     }
 }

@@ -1,7 +1,7 @@
 //! Previews: a long tool output as its beginning, the lines that report errors, its end, and a link.
 //!
 //! A preview is a function of the output's text, its hash and the policy, so an output looks the same in every
-//! request from the first on and never moves a cached prefix. It takes at most the policy's threshold, which is less
+//! request and never moves a cached prefix. It takes at most the policy's threshold, which is less
 //! than what it stands for, so a preview is never previewed again. It is cut between lines where one ends nearby,
 //! else between characters as people see them. The tree keeps the original; the link names it by its hash.
 //!
@@ -20,5 +20,5 @@ mod shorten;
 pub(crate) use cuts::{clip, clipped, count_lines, head_end};
 pub use link::{Link, LinkError};
 pub use output::{Previewed, Previewer};
-pub use policy::{PreviewPolicy, Size, ToolPreview};
+pub use policy::{PreviewPolicy, Previewing, Size, ToolPreview};
 pub use shorten::{Preview, PreviewFacts};

@@ -25,6 +25,31 @@ pub struct PreviewPolicy {
     pub error_lines: usize,
     /// What is different for the tools of these names. By default the outputs of [`READ_TOOL`] are never previewed.
     pub tools: BTreeMap<String, ToolPreview>,
+    /// From when on. Default: once it pays.
+    #[serde(default)]
+    pub when: Previewing,
+}
+
+/// From when on long outputs are previewed. Then every one is, from the first time it is sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum Previewing {
+    /// From the first on, whatever that costs.
+    Always,
+    /// Once the history does not fit, or once it pays: the tool to read the rest with costs its definition in every
+    /// call, and where it is not offered from the first call on, its appearance writes the cache anew. Where prices are
+    /// not known: from the first on.
+    Worthwhile {
+        /// How many calls are expected to come, for that decision. Default 5.
+        calls: u64,
+    },
+}
+
+impl Default for Previewing {
+    fn default() -> Self {
+        Self::Worthwhile { calls: 5 }
+    }
 }
 
 /// What is different for one tool.
@@ -32,7 +57,7 @@ pub struct PreviewPolicy {
 pub enum ToolPreview {
     /// Its outputs are never previewed.
     Never,
-    /// Its outputs follow this policy, whose own `tools` count for nothing.
+    /// Its outputs follow this policy, whose own `tools` and `when` count for nothing.
     By(Box<PreviewPolicy>),
 }
 
@@ -55,6 +80,7 @@ impl Default for PreviewPolicy {
             tail: 2_000,
             error_lines: 8,
             tools: BTreeMap::from([(READ_TOOL.to_owned(), ToolPreview::Never)]),
+            when: Previewing::default(),
         }
     }
 }

@@ -17,4 +17,5 @@ pub use answer::{Answer, Hit, answer_excerpt, answer_found, answer_hits};
 pub use excerpt::{Excerpt, Position, excerpt};
 pub use find::{Find, Found, FoundLine, Matcher, Pattern, PatternError, find};
 pub use rank::{Needle, Ranking, Relevance};
+pub(crate) use tool::offers;
 pub use tool::{READ_TOOL, ReadCall, ReadCallError, read_tool};

@@ -45,6 +45,12 @@ pub fn read_tool() -> ToolDefinition {
     })
 }
 
+/// Whether it is among these tools.
+pub(crate) fn offers(tools: &[ToolDefinition]) -> bool {
+    let is = |tool: &ToolDefinition| matches!(tool, ToolDefinition::Function(tool) if tool.name == READ_TOOL);
+    tools.iter().any(is)
+}
+
 /// What a call of the built-in tool asks for.
 #[derive(Clone, Debug)]
 pub enum ReadCall {

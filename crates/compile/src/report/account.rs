@@ -2,7 +2,6 @@
 
 use std::ops::Range;
 
-use contexture_ir::ToolDefinition;
 use contexture_tools::Removed;
 
 use crate::cache::report::CacheReport;
@@ -14,7 +13,7 @@ use crate::history::{History, Kept};
 use crate::passes::place::{Placed, Slot, units};
 use crate::payload::Payload;
 use crate::plan::EpochReport;
-use crate::reading::READ_TOOL;
+use crate::reading::offers;
 use crate::refusal::RequiredSegment;
 use crate::report::document::{
     Counted, PayloadReport, RemovedTool, Report, Rewriting, Rewritten, Segment, TargetReport,
@@ -150,7 +149,7 @@ pub(crate) fn report(
         omitted: ledger.omitted(),
         rewritten: rewritten(ledger),
         removed_tools: removed_tools(ledger.input.request),
-        readable: ledger.input.request.tools.iter().any(is_read_tool),
+        readable: offers(&ledger.input.request.tools),
         repairs: ledger
             .front
             .repairs
@@ -178,10 +177,6 @@ fn rewritten(ledger: &Ledger<'_>) -> Vec<Rewritten> {
     let mut all: Vec<Rewritten> = kept.chain(ledger.rewritten(&sent)).cloned().collect();
     all.sort_unstable_by_key(|one| one.index);
     all
-}
-
-fn is_read_tool(tool: &ToolDefinition) -> bool {
-    matches!(tool, ToolDefinition::Function(tool) if tool.name == READ_TOOL)
 }
 
 fn target(ledger: &Ledger<'_>) -> TargetReport {

@@ -3,9 +3,9 @@
 
 use contexture_catalogue::{CacheKind, Catalogue};
 use contexture_compile::{
-    CacheRules, CacheTrace, CacheUse, Call, Clear, CompileInput, CompileRequest, Mark, MarkPolicy,
-    Outline, Plan, PreviewPolicy, Rates, Rewriting, Scratch, Target, compile, read_tool, replay,
-    replay_windowed,
+    CacheRules, CacheState, CacheTrace, CacheUse, Call, Clear, ClearPolicy, CompileInput,
+    CompileRequest, Mark, MarkPolicy, Outline, Plan, PreviewPolicy, Rates, Rewriting, Scratch,
+    Target, compile, read_tool, replay, replay_windowed,
 };
 use contexture_wire::{Format, Ttl};
 
@@ -28,20 +28,19 @@ enum Way {
     Default,
     /// With previews, and the tool to read the rest with from the first of them on.
     Previews,
+    /// Old outputs are cleared as soon as that pays.
+    Early,
 }
 
-/// How, and in which window: the model's, or so many small ones. In a small one the tool's definition alone is a tenth.
-const CASES: [(Way, Option<u64>); 4] = [
+/// How, and in which window: the model's, or one that most sessions outgrow. In one of 6,000 the tool that previews
+/// need is a tenth.
+const CASES: [(Way, Option<u64>); 5] = [
     (Way::Default, None),
     (Way::Previews, None),
-    (Way::Default, Some(1)),
-    (Way::Previews, Some(2)),
+    (Way::Default, Some(6_000)),
+    (Way::Previews, Some(12_000)),
+    (Way::Early, Some(24_000)),
 ];
-
-/// A window that most sessions outgrow, and large enough that what is left after a cut can be cached at all.
-fn small(rules: &CacheRules) -> u64 {
-    6_000.max(3 * rules.minimum)
-}
 
 /// One session under two hosts, in pico-dollars.
 struct Bill {
@@ -65,7 +64,7 @@ impl Bill {
 }
 
 #[test]
-fn no_session_costs_more_than_one_rewrite_of_its_cache_beyond_a_plain_host() {
+fn we_cost_no_more_than_a_plain_host_and_no_session_more_than_one_rewrite() {
     let soak = std::env::var_os("CONTEXTURE_SOAK").is_some();
     let all = sessions();
     let step = if soak { 1 } else { 25 };
@@ -80,15 +79,12 @@ fn no_session_costs_more_than_one_rewrite_of_its_cache_beyond_a_plain_host() {
         "  {:<22} {:>7} {:<9} {:>7} {:>4} {:>9} {:>9} {:>9} {:>7} {:>7} {:>6}",
         "", "gap", "way", "limit", "fit", "unmarked", "theirs", "ours", "", "losers", "worst"
     );
+    let mut worse = Vec::new();
     for (format, model) in TARGETS {
         let everything = |session: &&Session| passthrough(session, format, model);
         let whole: Vec<Vec<Sent>> = chosen.iter().map(everything).collect();
-        let spec = Catalogue::builtin().resolve(model).unwrap();
-        let small = small(&CacheRules::of(spec, format));
-        for (way, times) in CASES {
-            let limit = times.map(|times| times * small);
-            let own = |session: &&Session| compiled(session, format, model, way, limit);
-            let ours: Vec<Vec<Sent>> = chosen.iter().map(own).collect();
+        let mut all = (0, 0);
+        for (way, limit) in CASES {
             for (gap, ttl) in GAPS {
                 let host = Host {
                     format,
@@ -97,39 +93,53 @@ fn no_session_costs_more_than_one_rewrite_of_its_cache_beyond_a_plain_host() {
                     ttl,
                     limit,
                 };
+                let own = |session: &&Session| host.compiled(session, way);
+                let ours: Vec<Vec<Sent>> = chosen.iter().map(own).collect();
                 let bill = |at: usize| host.bill(&chosen[at].name, &whole[at], &ours[at]);
                 let bills: Vec<Bill> = (0..chosen.len()).filter_map(bill).collect();
-                println!("{}", row(model, gap, way, limit, &bills));
-                check(way, &bills);
+                let row = row(model, gap, way, limit, &bills);
+                println!("{row}");
+                worse.extend(self::worse(way, &bills, &row));
+                all.0 += sum(&bills, |bill| bill.ours);
+                all.1 += sum(&bills, |bill| bill.theirs);
             }
         }
+        if all.0 >= all.1 {
+            worse.push(format!("{model}: {} against {} in all", all.0, all.1));
+        }
     }
+    assert_eq!(worse, Vec::<String>::new());
 }
 
-fn check(way: Way, bills: &[Bill]) {
-    let sum = |cost: fn(&Bill) -> u128| bills.iter().map(cost).sum::<u128>();
-    // Previews keep the window free; where everything fits that need not be worth their tool. And what
-    // they spare can bring a request below the length from which Gemini caches at all.
-    let most = match way {
-        Way::Default => 1.0,
-        Way::Previews => 2.0,
+/// What is not as it must be: in no case more than theirs in all, neither for the sessions that fit nor for the
+/// others, and for none of them more than one re-write. Clearing early is a bet on the calls to come, whose stake alone
+/// is bounded.
+fn worse(way: Way, bills: &[Bill], row: &str) -> Vec<String> {
+    let mut worse = Vec::new();
+    let sides: &[bool] = match way {
+        Way::Default | Way::Previews => &[true, false],
+        Way::Early => &[],
     };
-    assert!(way == Way::Previews || sum(|bill| bill.ours) <= sum(|bill| bill.theirs));
-    for bill in bills {
-        assert!(
-            bill.loss() <= most,
-            "{}: {} against {}, a re-write is {}",
-            bill.name,
-            bill.ours,
-            bill.theirs,
-            bill.rewrite
-        );
+    for fits in sides {
+        let own = || bills.iter().filter(|bill| bill.fits == *fits);
+        let ours: u128 = own().map(|bill| bill.ours).sum();
+        let theirs: u128 = own().map(|bill| bill.theirs).sum();
+        if ours > theirs {
+            worse.push(format!("{row}\nfits: {fits}: {ours} against {theirs}"));
+        }
     }
+    let losers = bills.iter().filter(|bill| bill.loss() > 1.0);
+    worse.extend(losers.map(|bill| format!("{row}\n{}: {}", bill.name, bill.loss())));
+    worse
+}
+
+fn sum(bills: &[Bill], cost: fn(&Bill) -> u128) -> u128 {
+    bills.iter().map(cost).sum()
 }
 
 /// A line of the table, and those that lose most.
 fn row(model: &str, gap: u64, way: Way, limit: Option<u64>, bills: &[Bill]) -> String {
-    let sum = |cost: fn(&Bill) -> u128| bills.iter().map(cost).sum::<u128>();
+    let sum = |cost| sum(bills, cost);
     let (theirs, ours) = (sum(|bill| bill.theirs), sum(|bill| bill.ours));
     let mut losers: Vec<&Bill> = bills
         .iter()
@@ -188,20 +198,6 @@ fn passthrough(session: &Session, format: Format, model: &str) -> Vec<Sent> {
     run(session, request)
 }
 
-fn compiled(
-    session: &Session,
-    format: Format,
-    model: &str,
-    way: Way,
-    limit: Option<u64>,
-) -> Vec<Sent> {
-    let mut request = request(format, model, limit);
-    if way == Way::Previews {
-        request.history.preview = Some(PreviewPolicy::default());
-    }
-    run(session, request)
-}
-
 fn run(session: &Session, mut request: CompileRequest) -> Vec<Sent> {
     let (mut plan, mut scratch) = (Plan::default(), Scratch::new());
     let mut sent = Vec::new();
@@ -255,15 +251,41 @@ struct Host<'a> {
 }
 
 impl Host<'_> {
+    /// As we compile it. The host tells for how long it marks, and whether that is over.
+    fn compiled(&self, session: &Session, way: Way) -> Vec<Sent> {
+        let mut request = request(self.format, self.model, self.limit);
+        let cache = &mut request.cache;
+        cache.marks = cache.marks.map(|_| self.marks());
+        if cache.rules.kept_ms(self.ttl) <= self.gap {
+            cache.state = CacheState::Cold;
+        }
+        match way {
+            Way::Default => {}
+            Way::Previews => request.history.preview = Some(PreviewPolicy::default()),
+            Way::Early => {
+                request.history.clear = Clear::By(ClearPolicy {
+                    trigger: 20,
+                    low_water: 10,
+                    ..ClearPolicy::default()
+                });
+            }
+        }
+        run(session, request)
+    }
+
+    const fn marks(&self) -> MarkPolicy {
+        MarkPolicy {
+            head: self.ttl,
+            history: self.ttl,
+        }
+    }
+
     /// Nothing if we refused every call: then the newest words alone do not fit.
     fn bill(&self, name: &str, whole: &[Sent], ours: &[Sent]) -> Option<Bill> {
         let spec = Catalogue::builtin().resolve(self.model).unwrap();
         let rules = CacheRules::of(spec, self.format);
         let rates = Rates::of(&spec.prices, rules.kind, 0).unwrap();
-        let policy = MarkPolicy {
-            head: self.ttl,
-            history: self.ttl,
-        };
+        let policy = self.marks();
         let theirs: Vec<&Sent> = whole
             .iter()
             .filter(|call| ours.iter().any(|one| one.length == call.length))

@@ -12,6 +12,7 @@ use contexture_compile::{
 use contexture_ir::{Item, Role};
 use contexture_tokens::{Encoding, counter_for};
 use contexture_wire::{Format, lift};
+use serde_json::Value;
 
 use crate::material::{Session, calls, request, sessions};
 
@@ -84,6 +85,25 @@ struct Kept {
     /// Neither, and not found.
     lost: Vec<String>,
     plain_view: [usize; 4],
+    /// In what another project's compiler shows: with its defaults, and with the whole window used.
+    peer: [[usize; 4]; 2],
+}
+
+/// What another project's compiler shows at the last call of each session, by session and window; made by
+/// `cargo xtask bench compile --peers`.
+struct PeerViews(Value);
+
+impl PeerViews {
+    fn given() -> Option<Self> {
+        let file = std::env::var_os("CONTEXTURE_PEER_VIEWS")?;
+        let views = std::fs::read(file).unwrap();
+        Some(Self(serde_json::from_slice(&views).unwrap()))
+    }
+
+    fn of(&self, session: &Session, limit: u64) -> [Held; 2] {
+        let views = &self.0[&session.name][limit.to_string()];
+        ["documented", "full"].map(|way| Held::of(views[way].as_str().unwrap()))
+    }
 }
 
 /// Small windows: what is trimmed, cleared or previewed is in view, in the manifest of the rounds that were trimmed, or
@@ -95,11 +115,12 @@ fn what_is_dropped_is_told_or_found() {
     let (short, long) = all.split_at(200);
     let step = if soak { 1 } else { 10 };
     let mut kept = Kept::default();
+    let peer = PeerViews::given();
     let (mut squeezed, mut limits) = (0, Vec::new());
     for limit in [4_000, 6_000, 12_000] {
         let mut count = 0;
         for session in short.iter().step_by(step).chain(long) {
-            count += usize::from(squeeze(session, limit, &mut kept));
+            count += usize::from(squeeze(session, limit, peer.as_ref(), &mut kept));
         }
         limits.push(format!("{count} in {limit}"));
         squeezed += count;
@@ -109,8 +130,15 @@ fn what_is_dropped_is_told_or_found() {
         limits.join(", ")
     );
     println!(
-        "  {:<12} {:>7} {:>13} {:>8} {:>14} {:>12}",
-        "", "facts", "plain window", "in view", "with manifest", "and by tool"
+        "  {:<12} {:>7} {:>13} {:>8} {:>14} {:>12}{}",
+        "",
+        "facts",
+        "plain window",
+        "in view",
+        "with manifest",
+        "and by tool",
+        peer.as_ref()
+            .map_or("", |_| "  peer's view  and in all of the window")
     );
     let share = |part: usize, of: usize| 100.0 * part as f64 / of.max(1) as f64;
     let row = |name: &str, at: std::ops::Range<usize>| {
@@ -119,11 +147,15 @@ fn what_is_dropped_is_told_or_found() {
         let told = view + sum(&kept.told);
         let found = told + sum(&kept.found);
         println!(
-            "  {name:<12} {dropped:>7} {:>12.1}% {:>7.1}% {:>13.1}% {:>11.1}%",
+            "  {name:<12} {dropped:>7} {:>12.1}% {:>7.1}% {:>13.1}% {:>11.1}%{}",
             share(sum(&kept.plain_view), dropped),
             share(view, dropped),
             share(told, dropped),
-            share(found, dropped)
+            share(found, dropped),
+            peer.as_ref().map_or_else(String::new, |_| {
+                let [documented, full] = kept.peer.map(|kept| share(sum(&kept), dropped));
+                format!(" {documented:>12.1}% {full:>24.1}%")
+            })
         );
         (told, dropped)
     };
@@ -143,7 +175,7 @@ fn what_is_dropped_is_told_or_found() {
 }
 
 /// The last view of a session in a window; nothing if all of it fits.
-fn squeeze(session: &Session, limit: u64, kept: &mut Kept) -> bool {
+fn squeeze(session: &Session, limit: u64, peer: Option<&PeerViews>, kept: &mut Kept) -> bool {
     let Some((length, compiled)) = last_view(session, limit) else {
         return false;
     };
@@ -169,8 +201,12 @@ fn squeeze(session: &Session, limit: u64, kept: &mut Kept) -> bool {
     let instructed = report.totals.tokens - history.map(|one| one.tokens).sum::<u64>();
     let plain = plain_window(path, limit - instructed);
     let (shown, told, plain) = (Held::of(&view), Held::of(&manifest), Held::of(&plain));
+    let peer = peer.map(|views| views.of(session, limit));
     for (kind, wanted) in wanted.iter().enumerate() {
         for fact in wanted {
+            for (way, view) in peer.iter().flatten().enumerate() {
+                kept.peer[way][kind] += usize::from(view.has(kind, fact));
+            }
             kept.dropped[kind] += 1;
             kept.plain_view[kind] += usize::from(plain.has(kind, fact));
             if shown.has(kind, fact) {

@@ -4,7 +4,7 @@ use contexture_catalogue::Catalogue;
 use contexture_compile::{
     CachePolicy, CacheRules, CacheState, Clear, ClearPolicy, CompileInput, CompileRequest,
     Compiled, Cover, EpochReason, HistoryPolicy, MarkPolicy, OmitReason, PathItem, Plan,
-    PreviewPolicy, Rewriting, Scratch, Window, compile,
+    PreviewPolicy, Rewriting, Scratch, Window, compile, read_tool,
 };
 use contexture_ir::{FunctionCall, Item, Reasoning};
 use contexture_wire::Format;
@@ -46,6 +46,19 @@ fn clearing(policy: ClearPolicy) -> HistoryPolicy {
         clear: Clear::By(policy),
         ..HistoryPolicy::default()
     }
+}
+
+/// With the prices and the cache of a model.
+fn priced(limit: u64) -> CompileRequest {
+    let model = Catalogue::builtin().resolve("claude-sonnet-4-5").unwrap();
+    let mut request = request(Format::Anthropic, limit);
+    request.cache = CachePolicy {
+        rules: CacheRules::of(model, Format::Anthropic),
+        marks: Some(MarkPolicy::default()),
+        prices: model.prices.clone(),
+        state: CacheState::Warm,
+    };
+    request
 }
 
 /// Path indexes of what was rewritten.
@@ -371,14 +384,7 @@ fn a_preview_in_a_pinned_round_is_told_when_the_rounds_around_it_are_cut() {
 #[test]
 fn clearing_that_is_not_needed_must_pay() {
     let path = calls(40);
-    let model = Catalogue::builtin().resolve("claude-sonnet-4-5").unwrap();
-    let mut request = request(Format::Anthropic, 10_000);
-    request.cache = CachePolicy {
-        rules: CacheRules::of(model, Format::Anthropic),
-        marks: Some(MarkPolicy::default()),
-        prices: model.prices.clone(),
-        state: CacheState::Warm,
-    };
+    let mut request = priced(10_000);
     let mut compiled_with = |calls: u64, state: CacheState| {
         request.history = HistoryPolicy::default();
         let first = run(&path[..79], &[], &request, &Plan::default());
@@ -391,7 +397,7 @@ fn clearing_that_is_not_needed_must_pay() {
         request.cache.state = state;
         run(&path, &[], &request, &first.plan)
     };
-    let few = compiled_with(1, CacheState::Warm);
+    let few = compiled_with(2, CacheState::Warm);
     let worth = few.report.cache.rewriting.unwrap();
     assert!(!worth.rewrite && worth.saving < worth.cost && worth.saving > 0);
     assert_eq!(few.report.rewritten, []);
@@ -407,4 +413,80 @@ fn clearing_that_is_not_needed_must_pay() {
     let cold = compiled_with(1, CacheState::Cold);
     assert_eq!(cold.report.cache.rewriting.unwrap().cost, 0);
     assert!(!cold.report.rewritten.is_empty());
+}
+
+/// A rewriting for money waits until the one before has paid back.
+#[test]
+fn the_next_rewriting_waits_until_the_last_has_paid_back() {
+    let path = calls(40);
+    let mut request = priced(10_000);
+    let first = run(&path[..79], &[], &request, &Plan::default());
+    request.history = clearing(ClearPolicy {
+        trigger: 40,
+        low_water: 20,
+        calls: 100,
+        ..ClearPolicy::default()
+    });
+    let mut plan = first.plan;
+    plan.owes = 2;
+    for owes in [1, 0] {
+        let waits = run(&path, &[], &request, &plan);
+        let worth = waits.report.cache.rewriting.unwrap();
+        assert!(!worth.rewrite && worth.saving > worth.cost);
+        assert_eq!((waits.report.rewritten.len(), waits.plan.owes), (0, owes));
+        plan = waits.plan;
+    }
+    let done = run(&path, &[], &request, &plan);
+    assert!(done.report.cache.rewriting.unwrap().rewrite);
+    assert!((1..100).contains(&done.plan.owes), "{}", done.plan.owes);
+    // Another model has another cache, in which nothing was rewritten yet.
+    request.model = "other".to_owned();
+    assert_eq!(run(&path, &[], &request, &done.plan).plan.owes, 0);
+}
+
+/// The tool to read the rest with writes the cache anew: a little that is spared is not worth that, much is, and where
+/// the tool is offered already anything is that was not sent yet.
+#[test]
+fn previews_begin_once_they_pay() {
+    let mut request = priced(100_000);
+    request.history.preview = Some(PreviewPolicy::default());
+    let mut items: Vec<Item> = calls(60).iter().map(|one| (*one.item).clone()).collect();
+    let path = PathItem::all(items.clone());
+    let sent = run(&path, &[], &request, &Plan::default());
+    assert!(!sent.plan.previews);
+    let mut long = |id: &str, lines: usize| {
+        items.push(FunctionCall::new(id, "read", "{}").into());
+        items.push(output(id, &format!("{id}\n").repeat(lines)));
+        PathItem::all(items.clone())
+    };
+    let little = long("some", 1_200);
+    let whole = run(&little, &[], &request, &sent.plan);
+    let worth = whole.report.cache.rewriting.unwrap();
+    assert!(!worth.rewrite && worth.saving < worth.cost);
+    assert!(rewritten(&whole, Rewriting::Previewed).is_empty());
+    assert!(!whole.plan.previews && !whole.report.epoch.opened);
+
+    let mut offered = request.clone();
+    offered.tools = vec![read_tool()];
+    let before = run(&path, &[], &offered, &Plan::default());
+    let at_once = run(&little, &[], &offered, &before.plan);
+    assert_eq!(rewritten(&at_once, Rewriting::Previewed), [122]);
+    assert!(at_once.plan.previews && !at_once.report.epoch.opened);
+
+    // Both are previewed in the one step that writes everything anew, and what comes later as it comes.
+    let next = run(&long("short", 1), &[], &request, &whole.plan);
+    let much = long("more", 20_000);
+    let begun = run(&much, &[], &request, &next.plan);
+    assert!(begun.report.cache.rewriting.unwrap().rewrite);
+    assert_eq!(rewritten(&begun, Rewriting::Previewed), [122, 126]);
+    assert_eq!(begun.report.epoch.reason, EpochReason::HistoryPreviewed);
+    let later = run(&long("last", 1_200), &[], &request, &begun.plan);
+    assert_eq!(rewritten(&later, Rewriting::Previewed), [122, 126, 128]);
+    assert!(!later.report.epoch.opened);
+
+    // What does not fit is previewed whatever it costs.
+    let mut narrow = priced(12_000);
+    narrow.history.preview = Some(PreviewPolicy::default());
+    let forced = run(&much, &[], &narrow, &Plan::default());
+    assert_eq!(rewritten(&forced, Rewriting::Previewed), [126]);
 }
