@@ -7,7 +7,7 @@ use contexture_compile::{
 };
 use contexture_ir::{BranchName, ContentHash, NodeId};
 use contexture_render::{Renderer, XmlRenderer};
-use contexture_store::{At, ReadRequest, State, StateKey};
+use contexture_store::{At, State, StateKey};
 use contexture_wire::{Format, Renames};
 use tracing::Instrument;
 
@@ -112,9 +112,7 @@ impl Conversation {
         request = request.with_cache_key(self.cache_key());
         let model = self.engine().catalogue().resolve(target.model())?;
         let branch = self.branch();
-        let path = self
-            .path(ReadRequest::whole(At::Branch(branch.clone())))
-            .await?;
+        let path = self.whole_path(At::Branch(branch.clone())).await?;
         // Everything else is read at the node the path ended at, so that all of it is of one instant.
         let at = path.head.map_or(At::Branch(branch.clone()), At::Node);
         let mut contributions = said_before(&self.instructions(at.clone()).await?)?;

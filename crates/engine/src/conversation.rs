@@ -21,6 +21,7 @@ use crate::events::{EngineEvent, Happened};
 use crate::instructions::{Instructions, PREFIX, check_data, record_fragments};
 use crate::outline::Outline;
 use crate::path::Path;
+use crate::seen::Seen;
 
 /// One conversation, seen from one branch.
 #[derive(Clone)]
@@ -36,6 +37,7 @@ struct Inner {
     scratch: Mutex<Scratch>,
     outline: Mutex<Outline>,
     calibrations: Calibrations,
+    seen: Seen,
 }
 
 /// What a handle remembers.
@@ -68,6 +70,7 @@ impl Conversation {
                 scratch,
                 outline: Mutex::default(),
                 calibrations: Calibrations::default(),
+                seen: Seen::default(),
             }),
         }
     }
@@ -254,6 +257,10 @@ impl Conversation {
 
     pub(crate) fn calibrations(&self) -> &Calibrations {
         &self.inner.calibrations
+    }
+
+    pub(crate) fn seen(&self) -> &Seen {
+        &self.inner.seen
     }
 
     /// Lends the memory of earlier compiles of this handle.

@@ -42,12 +42,14 @@ mod resolve;
 mod save;
 mod search;
 mod secrets;
+mod seen;
 mod spans;
 mod state_list;
 mod state_node;
 mod targets;
 mod unreplayable;
 mod usage;
+mod whole_path;
 
 pub use builder::ConversationBuilder;
 pub use call::CompiledCall;

@@ -127,6 +127,13 @@ impl Path {
         Ok(new)
     }
 
+    /// Adds what a page continues it by.
+    pub(crate) fn grow(&mut self, page: Page) -> Result<(), EngineError> {
+        self.extend(page.nodes)?;
+        self.head = page.head;
+        Ok(())
+    }
+
     fn extend(&mut self, nodes: Vec<Arc<Node>>) -> Result<(), EngineError> {
         for node in &nodes {
             self.items.push(Arc::new(parse(node)?));

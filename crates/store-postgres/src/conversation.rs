@@ -24,7 +24,7 @@ use crate::tx::Tx;
 macro_rules! columns {
     () => {
         "c.id, d.title, d.resource, d.metadata, b.name, c.version, c.nodes, c.branches, \
-         b.messages, c.created_ms, c.updated_ms"
+         b.messages, c.created_ms, c.updated_ms, c.next_event"
     };
 }
 
@@ -114,6 +114,7 @@ pub(crate) async fn create(
         nodes: 0,
         branches: 1,
         messages: 0,
+        events: 1,
         created_ms: at_ms,
         updated_ms: at_ms,
     }))
@@ -254,6 +255,7 @@ fn record(owner: &Owner, row: &Row) -> Result<Conversation, Fault> {
         messages: count(row, 8)?,
         created_ms: get(row, 9)?,
         updated_ms: get(row, 10)?,
+        events: count(row, 11)?.saturating_sub(1),
         id,
     })
 }
@@ -288,6 +290,7 @@ pub(crate) async fn update(
     event::record(tx, &mut conv, update.at_ms, &EventKind::Updated);
     conv.save(tx);
     now.version += 1;
+    now.events += 1;
     now.updated_ms = update.at_ms;
     Ok(now)
 }

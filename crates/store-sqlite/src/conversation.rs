@@ -59,7 +59,7 @@ pub(crate) fn create(
 }
 
 const SELECT: &str = "SELECT c.id, c.title, c.resource, m.metadata, b.name, c.version, c.nodes, \
-     c.branches, b.messages, c.created_ms, c.updated_ms \
+     c.branches, b.messages, c.created_ms, c.updated_ms, c.next_event \
      FROM conversations c \
      JOIN branches b ON b.id = (c.no << 32 | c.active_branch) \
      LEFT JOIN metadata m ON m.conversation_no = c.no ";
@@ -146,6 +146,7 @@ fn record(owner: &Owner, row: &Row<'_>) -> Result<Conversation, Fault> {
         messages: u64::from(row.get::<_, u32>(8)?),
         created_ms: row.get(9)?,
         updated_ms: row.get(10)?,
+        events: u64::from(row.get::<_, u32>(11)?).saturating_sub(1),
         id,
     })
 }

@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use contexture_ir::{BranchName, ConversationId, Item, Message, NodeId, Owner, Role};
 use contexture_store::{
-    Activation, AppendAt, AppendRequest, Appended, At, Branch, BranchLabel, Error, EventKind,
-    KeyScope, ListEntries, NewBranch, NewConversation, NewItem, Node, NodeQuery, ReadRequest,
-    RefChange, RefChanged, StateRequest, Store, graph,
+    Activation, AppendAt, AppendRequest, Appended, At, Branch, BranchLabel, Conversation, Error,
+    EventKind, KeyScope, ListEntries, NewBranch, NewConversation, NewItem, Node, NodeQuery,
+    ReadRequest, RefChange, RefChanged, StateRequest, Store, graph,
 };
 
 /// A conversation under test: the store, its owner and id, and short words for what tests do.
@@ -218,7 +218,11 @@ impl Chat {
         let mut show = |shown: &dyn std::fmt::Debug| {
             text.push_str(&format!("{shown:?}\n"));
         };
-        show(&store.conversation(owner, id).await.unwrap());
+        let record = store.conversation(owner, id).await.unwrap();
+        show(&Conversation {
+            events: 0,
+            ..record
+        });
         let tree = graph(store, owner, id).await.unwrap();
         show(&tree.refs);
         for one in &tree.nodes {

@@ -32,6 +32,8 @@ pub struct Conversation {
     pub branches: u64,
     /// Messages on the active branch.
     pub messages: u64,
+    /// The number of its last event: whoever has seen that one has seen everything.
+    pub events: u64,
     /// Milliseconds since the Unix epoch, as the creator said.
     pub created_ms: i64,
     /// The time given with the latest write.

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use contexture_compile::compaction::{Covered, Covering};
 use contexture_compile::{Advice, Cover};
 use contexture_ir::{ContentHash, Item, NodeId};
-use contexture_store::{At, Error as StoreError, Node, NodeKind, ReadRequest, Thing};
+use contexture_store::{At, Error as StoreError, Node, NodeKind, Thing};
 use contexture_tokens::TokenCounter;
 
 use super::cover::Covers;
@@ -19,7 +19,7 @@ use crate::path::Path;
 
 /// A path, what is in effect on it, and where that was read.
 pub(crate) struct Snapshot {
-    pub(crate) path: Path,
+    pub(crate) path: Arc<Path>,
     pub(crate) covers: Covers,
     pub(crate) places: Vec<Cover>,
     covering: Covering,
@@ -27,7 +27,7 @@ pub(crate) struct Snapshot {
 
 impl Conversation {
     pub(crate) async fn snapshot(&self, at: At) -> Result<Snapshot, EngineError> {
-        let path = self.path(ReadRequest::whole(at)).await?;
+        let path = self.whole_path(at).await?;
         let covers = match path.head {
             Some(head) => self.listed(At::Node(head)).await?,
             None => Covers::default(),

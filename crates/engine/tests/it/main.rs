@@ -22,6 +22,7 @@ mod offload;
 mod pins;
 mod replay;
 mod secrets;
+mod seen;
 mod spans;
 mod support;
 mod tools;

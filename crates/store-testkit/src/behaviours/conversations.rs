@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use contexture_ir::{BranchName, ConversationId, Owner, Raw};
 use contexture_store::{
-    AppendRequest, ConversationUpdate, Error, ListConversations, Metadata, MetadataChange,
-    NewConversation, Store, Thing, TitleChange,
+    Activation, AppendRequest, ConversationUpdate, Error, ListConversations, Metadata,
+    MetadataChange, NewConversation, Store, Thing, TitleChange,
 };
 
 use crate::chat::{Chat, NOW, item, on};
@@ -46,6 +46,34 @@ pub(super) async fn an_id_is_taken_once(store: Tested) {
         }
     ));
     chat.expect("main", &["a"]).await;
+}
+
+pub(super) async fn a_record_names_its_last_event(store: Tested) {
+    let chat = Chat::start(store).await;
+    let check = async || {
+        let events = chat.events().await.len() as u64;
+        let record = chat.store.conversation(&chat.owner, &chat.id).await;
+        assert_eq!(record.unwrap().events, events);
+        let list = ListConversations::default();
+        let page = chat.store.conversations(&chat.owner, list).await.unwrap();
+        assert_eq!(page.conversations[0].events, events);
+    };
+    check().await;
+    chat.say("main", &["a", "b"]).await;
+    check().await;
+    chat.rewind("main", "a", Activation::Activate).await;
+    check().await;
+    let title = TitleChange::Set(Some("b".into()));
+    let update = ConversationUpdate {
+        title,
+        ..ConversationUpdate::at(NOW)
+    };
+    let updated = chat
+        .store
+        .update_conversation(&chat.owner, &chat.id, update);
+    let seen = chat.events().await.len() as u64 + 1;
+    assert_eq!(updated.await.unwrap().events, seen);
+    check().await;
 }
 
 pub(super) async fn ids_belong_to_owners(store: Tested) {

@@ -48,6 +48,7 @@ static TABLE: &[Behaviour] = table! {
     Base conversations:
         a_new_one_has_an_empty_active_main
         an_id_is_taken_once
+        a_record_names_its_last_event
         ids_belong_to_owners
         lists_show_the_latest_first_in_pages
         lists_can_be_of_one_resource

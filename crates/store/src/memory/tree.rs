@@ -74,6 +74,7 @@ impl Tree {
                 nodes: 0,
                 branches: 1,
                 messages: 0,
+                events: 0,
                 created_ms: at_ms,
                 updated_ms: at_ms,
             },
@@ -104,6 +105,7 @@ impl Tree {
             nodes: self.arena.len() as u64,
             branches: self.branches.len() as u64,
             messages: active.map_or(0, |branch| self.counters(branch.head).messages),
+            events: self.events.len() as u64,
             ..self.record.clone()
         }
     }

@@ -1,0 +1,25 @@
+//! The path a handle has read.
+//!
+//! Not here: reading it, and whether it still holds (`whole_path`).
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use crate::path::Path;
+
+/// A path, and the last event when it was read.
+#[derive(Debug)]
+pub(crate) struct Kept {
+    pub(crate) path: Arc<Path>,
+    pub(crate) event: u64,
+}
+
+/// What a handle has read. Clones of the handle share it.
+#[derive(Debug, Default)]
+pub(crate) struct Seen(Mutex<Option<Kept>>);
+
+impl Seen {
+    pub(crate) fn lock(&self) -> MutexGuard<'_, Option<Kept>> {
+        // Either there is a whole path in it or none.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
