@@ -88,7 +88,7 @@ impl Contribution {
         let refused = |error: &dyn std::error::Error| StateError::NotRendered {
             reason: error.to_string(),
         };
-        let data = FragmentData::try_from(value).map_err(|error| refused(&error))?;
+        let data = FragmentData::plain(value).map_err(|error| refused(&error))?;
         let fragments = vec![Fragment::new(STATE, data)];
         // What cannot be rendered is refused here, where the value is known, and not by the compile.
         renderer

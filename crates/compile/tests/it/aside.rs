@@ -57,6 +57,14 @@ fn state_stands_behind_the_history_and_changes_no_byte_before_it() {
 }
 
 #[test]
+fn a_value_that_looks_like_a_fragment_is_shown_with_its_keys() {
+    let person = json!({"who": {"name": "Ada", "data": "notes"}});
+    let shown = payload(&[state(&person)], &request(Format::OpenAiChat, 4_000)).to_string();
+    assert!(shown.contains("<name>Ada</name>"), "{shown}");
+    assert!(shown.contains("<data>notes</data>"), "{shown}");
+}
+
+#[test]
 fn a_value_that_is_no_data_is_refused_with_a_reason() {
     let odd: std::collections::BTreeMap<Vec<u8>, u8> = [(vec![1], 1)].into();
     let error = Contribution::state(&odd, Placement::Tail).unwrap_err();

@@ -21,6 +21,23 @@ impl FragmentData {
         Self::try_from(parse(text)?)
     }
 
+    /// A value as data and nothing else: an object that looks like a fragment stays an object with its keys. For
+    /// values that were never meant to hold fragments, such as an application's state.
+    ///
+    /// Fails on a tree deeper than [`MAX_DEPTH`].
+    ///
+    /// ```
+    /// use contexture_ir::FragmentData;
+    ///
+    /// let person = serde_json::json!({"name": "Ada", "data": "notes"});
+    /// assert!(FragmentData::try_from(person.clone())?.is_fragment());
+    /// assert!(FragmentData::plain(person)?.is_object());
+    /// # Ok::<(), contexture_ir::FragmentError>(())
+    /// ```
+    pub fn plain(value: Value) -> Result<Self, FragmentError> {
+        data_from_value(value, Objects::Stay, 0)
+    }
+
     /// The data as JSON. Fails on a tree deeper than [`MAX_DEPTH`] and on a message inside it.
     pub fn to_json(&self) -> Result<Value, FragmentError> {
         data_to_value(self, 0)
@@ -46,7 +63,7 @@ impl TryFrom<Value> for FragmentData {
     type Error = FragmentError;
 
     fn try_from(value: Value) -> Result<Self, FragmentError> {
-        data_from_value(value, 0)
+        data_from_value(value, Objects::MayBeFragments, 0)
     }
 }
 
@@ -123,7 +140,7 @@ pub(super) fn fragment_from_map(
     if let Some((field, _)) = map.into_iter().next() {
         return Err(FragmentError::UnexpectedField { kind: name, field });
     }
-    let body = Body::Data(data_from_value(data, depth)?);
+    let body = Body::Data(data_from_value(data, Objects::MayBeFragments, depth)?);
     Ok(Fragment {
         id,
         name,
@@ -133,7 +150,18 @@ pub(super) fn fragment_from_map(
     })
 }
 
-fn data_from_value(value: Value, depth: usize) -> Result<FragmentData, FragmentError> {
+/// What an object is that looks like a fragment.
+#[derive(Clone, Copy)]
+enum Objects {
+    MayBeFragments,
+    Stay,
+}
+
+fn data_from_value(
+    value: Value,
+    objects: Objects,
+    depth: usize,
+) -> Result<FragmentData, FragmentError> {
     Ok(match value {
         Value::Null => FragmentData::Null,
         Value::Bool(value) => FragmentData::Bool(value),
@@ -145,15 +173,15 @@ fn data_from_value(value: Value, depth: usize) -> Result<FragmentData, FragmentE
         Value::Array(items) => FragmentData::Array(
             items
                 .into_iter()
-                .map(|item| data_from_value(item, depth + 1))
+                .map(|item| data_from_value(item, objects, depth + 1))
                 .collect::<Result<_, _>>()?,
         ),
-        Value::Object(map) if is_fragment(&map) => {
+        Value::Object(map) if matches!(objects, Objects::MayBeFragments) && is_fragment(&map) => {
             FragmentData::Fragment(Box::new(fragment_from_map(map, depth + 1)?))
         }
         Value::Object(map) => FragmentData::Object(
             map.into_iter()
-                .map(|(key, value)| Ok((key, data_from_value(value, depth + 1)?)))
+                .map(|(key, value)| Ok((key, data_from_value(value, objects, depth + 1)?)))
                 .collect::<Result<IndexMap<_, _>, FragmentError>>()?,
         ),
     })
