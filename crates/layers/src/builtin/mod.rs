@@ -3,20 +3,30 @@
 //! Not here: the trait, and the running of hooks.
 
 mod guardrails;
+mod history;
+mod instructions;
+pub mod memory;
 mod observations;
 mod plan;
 pub mod reminders;
 mod retrieval;
+mod scratchpad;
 mod skills;
+mod state;
 mod tool;
 
 pub use guardrails::{
     Answer, Forbidden, Guard, Guardrails, JsonOutput, MaxLength, OnHit, ToolCalls, ToolRule,
 };
+pub use history::History;
+pub use instructions::{Instructions, Words};
+pub use memory::Memory;
 pub use observations::{Note, NoteKind, Observations, ObservationsState};
 pub use plan::{Plan, PlanState, Task, TaskStatus};
 pub use retrieval::{Embedder, Retrieval};
+pub use scratchpad::{MAX_PAD_BYTES, MAX_PAD_DEPTH, Pad, PadError, Scratchpad};
 pub use skills::{
     ActivatedBy, ActiveSkill, AllowedTool, LoadedSkills, Precedence, RefusedSkill, Skill,
     SkillError, SkillFileError, SkillFolders, Skills, SkillsState, UnknownFields,
 };
+pub use state::{State, StateValue};

@@ -3,21 +3,29 @@
 #![expect(
     clippy::unwrap_used,
     clippy::panic,
+    clippy::indexing_slicing,
     reason = "a failed unwrap is the failed test, and layers that panic are what is tested"
 )]
 
+mod desk;
 mod eventual;
 mod failures;
 mod functions;
 mod guardrails;
+mod history;
+mod instructions;
 mod isolation;
 mod lists;
+mod memory;
+mod notes;
 mod observations;
 mod order;
 mod plan;
 mod probe;
 mod reminders;
 mod retrieval;
+mod scratchpad;
 mod skills;
 mod stage;
+mod state;
 mod states;

@@ -1,0 +1,74 @@
+//! `history`: how much of the conversation is shown.
+//!
+//! It sets the window of the call's history policy, and nothing else. What is cut, and that calls stay whole, is the
+//! compile's work; the tree keeps everything, so a larger window shows again what a smaller one left out.
+
+use async_trait::async_trait;
+use contexture_compile::{Contribution, Window};
+
+use crate::error::LayerError;
+use crate::history::Projection;
+use crate::id::LayerId;
+use crate::layer::Layer;
+use crate::recall::Recall;
+use crate::spec::LayerSpec;
+
+/// Shows the newest part of the history.
+///
+/// What must be there is there in any case: the first user message, the one being answered, the last round, what is
+/// pinned.
+///
+/// ```
+/// use contexture_layers::{Layers, builtin::History};
+///
+/// let layers = Layers::new().with(History::turns(20))?;
+/// # Ok::<(), contexture_layers::LayersError>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct History {
+    spec: LayerSpec,
+    window: Window,
+}
+
+impl History {
+    /// At most so many turns; a turn is a user message and what follows up to the next one.
+    #[must_use]
+    pub fn turns(turns: u32) -> Self {
+        Self::new(Window::Turns(turns))
+    }
+
+    /// At most so many tokens, framing included.
+    #[must_use]
+    pub fn tokens(tokens: u64) -> Self {
+        Self::new(Window::Tokens(tokens))
+    }
+
+    fn new(window: Window) -> Self {
+        let spec = LayerSpec::new(LayerId::built_in("history"));
+        Self { spec, window }
+    }
+
+    /// The same with another name, or place among the layers: of several, the last one counts.
+    #[must_use]
+    pub fn configured(mut self, change: impl FnOnce(&mut LayerSpec)) -> Self {
+        change(&mut self.spec);
+        self
+    }
+}
+
+#[async_trait]
+impl Layer for History {
+    type State = ();
+
+    fn spec(&self) -> LayerSpec {
+        self.spec.clone()
+    }
+
+    async fn recall(&self, (): &(), _: &Recall<'_>) -> Result<Vec<Contribution>, LayerError> {
+        Ok(Vec::new())
+    }
+
+    fn project_history(&self, (): &(), projection: &mut Projection) {
+        projection.policy.window = self.window;
+    }
+}

@@ -1,0 +1,168 @@
+//! `instructions`: what the model is told before everything.
+//!
+//! The words are loaded once, where the conversation begins, and are part of its path: a program with other words
+//! leaves the conversations there are as they are, and rewinding a conversation brings back what was said then. A
+//! program changes them by giving the state other [`Words`].
+//!
+//! Not here: which renderer a whole prompt is written in (`contexture-compile`); fragments stand here as XML.
+
+use std::fmt;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use contexture_compile::{Band, Content, Contribution, Stability};
+use contexture_ir::{Fragment, FragmentError};
+use futures_util::FutureExt;
+use futures_util::future::BoxFuture;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::context::HookContext;
+use crate::error::LayerError;
+use crate::id::LayerId;
+use crate::layer::Layer;
+use crate::recall::Recall;
+use crate::spec::LayerSpec;
+
+/// Instructions, in the system prompt.
+///
+/// Without a maximum they are never cut: a request they do not fit into is refused. With one
+/// ([`LayerSpec::budget`]) they are cut from the end, by paragraphs or by fragments.
+///
+/// ```
+/// use contexture_compile::Budget;
+/// use contexture_ir::{fragment, hint, role};
+/// use contexture_layers::{Layers, builtin::{Instructions, Words}};
+///
+/// let plain = Instructions::new("You keep the books of a bakery.\n\nAmounts are in cents.");
+/// let words = Words::fragments([role("bookkeeper"), fragment("domain", (hint("Amounts are in cents."),))])?;
+/// let domain = Instructions::new(words).configured(|spec| spec.budget = Budget::at_most(2_000));
+/// let layers = Layers::new().with(domain)?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone)]
+pub struct Instructions {
+    spec: LayerSpec,
+    source: Source,
+}
+
+#[derive(Clone)]
+enum Source {
+    Given(Words),
+    Loaded(Arc<dyn Fn(HookContext) -> BoxFuture<'static, Result<Words, LayerError>> + Send + Sync>),
+}
+
+impl Instructions {
+    /// These words: a text as it is, or fragments.
+    #[must_use]
+    pub fn new(words: impl Into<Words>) -> Self {
+        Self::from_source(Source::Given(words.into()))
+    }
+
+    /// The words that `load` gives where a conversation begins.
+    #[must_use]
+    pub fn load<F>(load: impl Fn(HookContext) -> F + Send + Sync + 'static) -> Self
+    where
+        F: Future<Output = Result<Words, LayerError>> + Send + 'static,
+    {
+        let load = move |context| load(context).boxed();
+        Self::from_source(Source::Loaded(Arc::new(load)))
+    }
+
+    fn from_source(source: Source) -> Self {
+        let spec = LayerSpec::new(LayerId::built_in("instructions"));
+        Self {
+            spec: spec.at(Band::System, 10, Stability::Frozen),
+            source,
+        }
+    }
+
+    /// The same with another name, place or budget.
+    #[must_use]
+    pub fn configured(mut self, change: impl FnOnce(&mut LayerSpec)) -> Self {
+        change(&mut self.spec);
+        self
+    }
+}
+
+impl fmt::Debug for Instructions {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let source = match &self.source {
+            Source::Given(words) => format!("{words:?}"),
+            Source::Loaded(_) => "loaded".to_owned(),
+        };
+        f.debug_tuple("Instructions").field(&source).finish()
+    }
+}
+
+/// What instructions say.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Words(Kept);
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Kept {
+    Text(String),
+    /// As JSON, for fragments are not compared.
+    Fragments(Vec<Value>),
+}
+
+impl Default for Kept {
+    fn default() -> Self {
+        Self::Text(String::new())
+    }
+}
+
+impl Words {
+    /// Fragments, of which the last are cut first.
+    ///
+    /// # Errors
+    /// A fragment that carries a message, or is nested too deeply.
+    pub fn fragments(fragments: impl IntoIterator<Item = Fragment>) -> Result<Self, FragmentError> {
+        let each = fragments.into_iter().map(|fragment| fragment.to_json());
+        Ok(Self(Kept::Fragments(each.collect::<Result<_, _>>()?)))
+    }
+}
+
+impl<T: Into<String>> From<T> for Words {
+    fn from(text: T) -> Self {
+        Self(Kept::Text(text.into()))
+    }
+}
+
+#[async_trait]
+impl Layer for Instructions {
+    type State = Words;
+
+    fn spec(&self) -> LayerSpec {
+        self.spec.clone()
+    }
+
+    async fn init(&self, context: &HookContext) -> Result<Words, LayerError> {
+        match &self.source {
+            Source::Given(words) => Ok(words.clone()),
+            Source::Loaded(load) => load(context.clone()).await,
+        }
+    }
+
+    async fn recall(
+        &self,
+        words: &Words,
+        call: &Recall<'_>,
+    ) -> Result<Vec<Contribution>, LayerError> {
+        match &words.0 {
+            Kept::Text(text) if text.is_empty() => Ok(Vec::new()),
+            Kept::Text(text) => {
+                let paragraphs = text.split("\n\n").map(str::to_owned).collect();
+                Ok(vec![call.say(Content::Texts(paragraphs))])
+            }
+            Kept::Fragments(fragments) if fragments.is_empty() => Ok(Vec::new()),
+            Kept::Fragments(fragments) => {
+                let each = fragments.iter().cloned().map(Fragment::try_from);
+                let each: Vec<_> = each.collect::<Result<_, _>>().map_err(LayerError::failed)?;
+                Ok(vec![call.say_fragments(each)])
+            }
+        }
+    }
+}

@@ -1,0 +1,333 @@
+//! The notes: what is kept, how much of it, and for how long.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+/// The most notes.
+pub const MAX_NOTES: usize = 256;
+/// The longest key, in bytes of UTF-8.
+pub const MAX_KEY_BYTES: usize = 128;
+/// The longest value, in bytes of UTF-8.
+pub const MAX_VALUE_BYTES: usize = 8 * 1024;
+/// The longest description, in bytes of UTF-8.
+pub const MAX_DESCRIPTION_BYTES: usize = 1024;
+/// The most all keys, values and descriptions take together, in bytes of UTF-8.
+pub const MAX_TOTAL_BYTES: usize = 256 * 1024;
+
+/// Notes by their keys.
+///
+/// ```
+/// use contexture_layers::builtin::memory::{Done, Edit, Moment, Notes, Ttl};
+///
+/// let mut notes = Notes::default();
+/// let at = Moment { now_ms: 0, responses: 7 };
+/// let edit = Edit { ttl: Some(Ttl::Responses(2)), ..Edit::value("closed on Mondays") };
+/// assert_eq!(notes.set("hours", edit, at)?, Done::Created);
+/// assert_eq!(notes.iter(Moment { responses: 8, ..at }).count(), 1);
+/// assert_eq!(notes.iter(Moment { responses: 9, ..at }).count(), 0);
+/// # Ok::<(), contexture_layers::builtin::memory::NoteError>(())
+/// ```
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Notes {
+    notes: BTreeMap<String, Note>,
+    /// Answers counted while a note waits for them; 0 while none does.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    answers: u64,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde calls it so")]
+const fn is_zero(n: &u64) -> bool {
+    *n == 0
+}
+
+/// A note.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Note {
+    /// What it says.
+    pub value: String,
+    /// What it is about.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub description: Option<String>,
+    /// When it was made, in milliseconds since the Unix epoch.
+    pub created_ms: i64,
+    /// When it was last changed, in milliseconds since the Unix epoch.
+    pub updated_ms: i64,
+    /// How often it was written, the first time included.
+    pub updates: u64,
+    /// How important it is; larger is more. Absent is less than 0.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub importance: Option<u8>,
+    /// When it is no longer shown; absent: never.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub expires: Option<Expiry>,
+}
+
+/// When a note is no longer shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Expiry {
+    /// Once there are so many answers.
+    AtResponse(u64),
+    /// From this time on, in milliseconds since the Unix epoch.
+    AtMs(i64),
+}
+
+/// How long a note lives.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Ttl {
+    /// It is shown in so many calls.
+    Responses(u64),
+    /// So many milliseconds.
+    Ms(u64),
+    /// For ever; clears what was set before.
+    Never,
+}
+
+/// A moment, as notes count it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Moment {
+    /// The time, in milliseconds since the Unix epoch.
+    pub now_ms: i64,
+    /// How many answers there were.
+    pub responses: u64,
+}
+
+/// What a note becomes. What is absent stays as it is.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Edit {
+    /// What it says. A new note must say something.
+    pub value: Option<String>,
+    /// What it is about; the empty text removes it.
+    pub description: Option<String>,
+    /// How important it is.
+    pub importance: Option<u8>,
+    /// How long it lives, from now.
+    pub ttl: Option<Ttl>,
+}
+
+impl Edit {
+    /// A value and nothing else.
+    #[must_use]
+    pub fn value(value: impl Into<String>) -> Self {
+        Self {
+            value: Some(value.into()),
+            ..Self::default()
+        }
+    }
+}
+
+/// What became of an edit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Done {
+    /// The note is new.
+    Created,
+    /// It was changed.
+    Updated,
+    /// It was so already.
+    Unchanged,
+}
+
+impl Done {
+    /// The lower-case word.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Created => "created",
+            Self::Updated => "updated",
+            Self::Unchanged => "unchanged",
+        }
+    }
+}
+
+/// Why a note is not kept. The texts are fit to be shown to the model.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum NoteError {
+    /// A key that says nothing.
+    #[error("the key is empty: name the note")]
+    EmptyKey,
+    /// A key the model may not use.
+    #[error("{key:?} is no key that may be used; these may: {allowed}")]
+    NotAllowed {
+        /// The key.
+        key: String,
+        /// Those that are allowed.
+        allowed: String,
+    },
+    /// There is no such note.
+    #[error("there is no note {key:?}: create it, with a value")]
+    NoNote {
+        /// The key.
+        key: String,
+    },
+    /// Something is too long.
+    #[error("the {what} has {bytes} bytes, the limit is {limit}: shorten it")]
+    TooLong {
+        /// What: `key`, `value`, `description`.
+        what: &'static str,
+        /// Its size.
+        bytes: usize,
+        /// The limit.
+        limit: usize,
+    },
+    /// There are too many.
+    #[error("there are {limit} notes, which is the limit: delete one that is no longer needed")]
+    TooMany {
+        /// The limit.
+        limit: usize,
+    },
+    /// They take too much.
+    #[error("all notes would take {bytes} bytes, the limit is {limit}: delete or shorten some")]
+    Full {
+        /// What they would take.
+        bytes: usize,
+        /// The limit.
+        limit: usize,
+    },
+}
+
+impl Note {
+    const fn is_live(&self, at: Moment) -> bool {
+        match self.expires {
+            None => true,
+            Some(Expiry::AtResponse(n)) => at.responses < n,
+            Some(Expiry::AtMs(ms)) => at.now_ms < ms,
+        }
+    }
+
+    fn bytes(&self) -> usize {
+        self.value.len() + self.description.as_ref().map_or(0, String::len)
+    }
+}
+
+impl Ttl {
+    const fn from(self, at: Moment) -> Option<Expiry> {
+        match self {
+            Self::Never => None,
+            Self::Responses(n) => Some(Expiry::AtResponse(at.responses.saturating_add(n))),
+            Self::Ms(ms) => Some(Expiry::AtMs(at.now_ms.saturating_add_unsigned(ms))),
+        }
+    }
+}
+
+impl Notes {
+    /// A note, expired or not.
+    #[must_use]
+    pub fn get(&self, key: &str) -> Option<&Note> {
+        self.notes.get(key)
+    }
+
+    /// The notes that have not expired, by key.
+    pub fn iter(&self, at: Moment) -> impl Iterator<Item = (&str, &Note)> {
+        let live = self.notes.iter().filter(move |(_, note)| note.is_live(at));
+        live.map(|(key, note)| (key.as_str(), note))
+    }
+
+    /// Makes a note or changes one. One that has expired is no longer there, so it is made anew.
+    ///
+    /// # Errors
+    /// [`NoteError`]; the notes stay as they were then.
+    pub fn set(&mut self, key: &str, edit: Edit, at: Moment) -> Result<Done, NoteError> {
+        if key.is_empty() {
+            return Err(NoteError::EmptyKey);
+        }
+        short("key", key, MAX_KEY_BYTES)?;
+        let old = self.notes.get(key).filter(|old| old.is_live(at));
+        let mut note = match (old, &edit.value) {
+            (Some(old), _) => old.clone(),
+            (None, Some(_)) => Note {
+                value: String::new(),
+                description: None,
+                created_ms: at.now_ms,
+                updated_ms: at.now_ms,
+                updates: 0,
+                importance: None,
+                expires: None,
+            },
+            (None, None) => {
+                return Err(NoteError::NoNote {
+                    key: key.to_owned(),
+                });
+            }
+        };
+        note.value = edit.value.unwrap_or(note.value);
+        short("value", &note.value, MAX_VALUE_BYTES)?;
+        if let Some(description) = edit.description {
+            short("description", &description, MAX_DESCRIPTION_BYTES)?;
+            note.description = (!description.is_empty()).then_some(description);
+        }
+        note.importance = edit.importance.or(note.importance);
+        note.expires = edit.ttl.map_or(note.expires, |ttl| ttl.from(at));
+        let done = match old {
+            Some(old) if *old == note => return Ok(Done::Unchanged),
+            Some(_) => Done::Updated,
+            None => Done::Created,
+        };
+        self.room(key, &note, at)?;
+        note.updated_ms = at.now_ms;
+        note.updates = note.updates.saturating_add(1);
+        self.notes.insert(key.to_owned(), note);
+        self.stop_counting();
+        Ok(done)
+    }
+
+    /// Whether there is room for a note in the place of what is under its key. What has expired takes none.
+    fn room(&self, key: &str, note: &Note, at: Moment) -> Result<(), NoteError> {
+        let (mut count, mut bytes) = (1, key.len() + note.bytes());
+        for (other, note) in self.iter(at).filter(|(other, _)| *other != key) {
+            count += 1;
+            bytes += other.len() + note.bytes();
+        }
+        if count > MAX_NOTES {
+            return Err(NoteError::TooMany { limit: MAX_NOTES });
+        }
+        if bytes > MAX_TOTAL_BYTES {
+            return Err(NoteError::Full {
+                bytes,
+                limit: MAX_TOTAL_BYTES,
+            });
+        }
+        Ok(())
+    }
+
+    /// Removes a note and gives it.
+    pub fn delete(&mut self, key: &str) -> Option<Note> {
+        let old = self.notes.remove(key);
+        self.stop_counting();
+        old
+    }
+
+    /// Removes what has expired and gives it, by key.
+    pub fn expire(&mut self, at: Moment) -> Vec<(String, Note)> {
+        let gone = self.notes.extract_if(.., |_, note| !note.is_live(at));
+        let gone = gone.collect();
+        self.stop_counting();
+        gone
+    }
+
+    pub(super) const fn answers(&self) -> u64 {
+        self.answers
+    }
+
+    /// So many answers there were, if anyone waits for them.
+    pub(super) fn count(&mut self, answers: u64) {
+        self.answers = answers;
+        self.stop_counting();
+    }
+
+    fn stop_counting(&mut self) {
+        let waits = |note: &Note| matches!(note.expires, Some(Expiry::AtResponse(_)));
+        if !self.notes.values().any(waits) {
+            self.answers = 0;
+        }
+    }
+}
+
+fn short(what: &'static str, text: &str, limit: usize) -> Result<(), NoteError> {
+    match text.len() {
+        bytes if bytes > limit => Err(NoteError::TooLong { what, bytes, limit }),
+        _ => Ok(()),
+    }
+}

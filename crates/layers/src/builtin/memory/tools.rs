@@ -1,0 +1,79 @@
+//! The tools by which a model keeps notes. Their schemas never change with the notes, so a cache of them holds.
+
+use std::collections::BTreeSet;
+
+use contexture_ir::Raw;
+use serde::{Deserialize, Deserializer};
+use serde_json::{Map, Value, json};
+
+use super::notes::Ttl;
+use crate::builtin::tool::schema;
+use crate::function::FunctionSpec;
+use crate::id::LayerId;
+
+/// The arguments of all three.
+#[derive(Debug, Deserialize)]
+pub(super) struct Arguments {
+    pub(super) key: String,
+    pub(super) value: Option<String>,
+    pub(super) description: Option<String>,
+    pub(super) importance: Option<u8>,
+    #[serde(default, deserialize_with = "given")]
+    pub(super) ttl: Option<Given>,
+}
+
+/// A time to live that was given: absent stays absent, `null` is for ever.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Given(Option<u64>);
+
+fn given<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Given>, D::Error> {
+    Option::deserialize(deserializer).map(|ttl| Some(Given(ttl)))
+}
+
+impl From<Given> for Ttl {
+    fn from(Given(ttl): Given) -> Self {
+        ttl.map_or(Self::Never, Self::Responses)
+    }
+}
+
+/// The three tools. The keys that are allowed stand in their schemas; that no other is used is seen to where they run.
+pub(super) fn functions(id: &LayerId, allowed: Option<&BTreeSet<String>>) -> Vec<FunctionSpec> {
+    let mut key = json!({"type": "string", "description": "The note's name, short and lasting."});
+    if let (Some(allowed), Some(key)) = (allowed, key.as_object_mut()) {
+        key.insert("enum".to_owned(), json!(allowed));
+    }
+    let edit = json!({
+        "value": {"type": "string", "description": "What to remember, complete in itself."},
+        "description": {"type": "string", "description": "What the note is about, in a line."},
+        "importance": {"type": "integer", "minimum": 0, "maximum": 100,
+            "description": "The larger, the later it gives way where there is no room for all."},
+        "ttl": {"type": ["integer", "null"], "minimum": 1,
+            "description": "After so many of your answers it is forgotten; null is never."},
+    });
+    let with_edit = |required: &[&str]| input(&key, edit.as_object(), required);
+    let create = "Keeps a note beyond this conversation: a fact, a wish or a decision that will matter later. One of the \
+                  same key is replaced.";
+    let update = "Changes a note that is there. What is not given stays as it is.";
+    let delete = "Deletes a note that is wrong or no longer needed.";
+    let tools = [
+        ("create", create, with_edit(&["key", "value"])),
+        ("update", update, with_edit(&["key"])),
+        ("delete", delete, input(&key, None, &["key"])),
+    ];
+    let tools = tools.into_iter().map(|(name, about, input)| {
+        FunctionSpec::new(id, name, about, input).called(format!("{name}_{id}"))
+    });
+    tools.collect()
+}
+
+fn input(key: &Value, more: Option<&Map<String, Value>>, required: &[&str]) -> Raw {
+    let mut properties = Map::new();
+    properties.insert("key".to_owned(), key.clone());
+    properties.extend(more.cloned().unwrap_or_default());
+    schema(&json!({
+        "type": "object",
+        "properties": properties,
+        "required": required,
+        "additionalProperties": false,
+    }))
+}

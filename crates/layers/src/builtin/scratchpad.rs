@@ -1,0 +1,361 @@
+//! `scratchpad`: the model's working memory.
+//!
+//! Either sections of text with a word on what belongs in each, or an object of a JSON Schema. The model changes it by
+//! a merge (RFC 7396): objects are merged key by key, `null` removes, everything else replaces. Whatever the merge
+//! gives must be of the schema, or nothing changes. It hangs off the path, so it rewinds with the conversation.
+//!
+//! A pad is changed by [`Scratchpad::update`] alone, which every route goes through and which a read-only one refuses.
+
+use async_trait::async_trait;
+use contexture_compile::{Band, Contribution, Placement, Stability};
+use contexture_ir::{Fragment, FragmentData, Raw};
+use contexture_tools::{Checker, SchemaError};
+use indexmap::IndexMap;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
+
+use super::state::placed;
+use super::tool::{self, result, unknown};
+use crate::context::HookContext;
+use crate::error::LayerError;
+use crate::function::{FunctionError, FunctionSpec};
+use crate::id::LayerId;
+use crate::layer::Layer;
+use crate::recall::Recall;
+use crate::spec::LayerSpec;
+
+/// The largest pad, in bytes of JSON.
+pub const MAX_PAD_BYTES: usize = 64 * 1024;
+/// How deeply objects and arrays of a pad may be nested; the pad itself is the first level.
+pub const MAX_PAD_DEPTH: usize = 32;
+
+/// Working memory, shown behind the history unless it is placed elsewhere.
+///
+/// Where the budget does not hold all of it, the last sections are left out first.
+///
+/// ```
+/// use contexture_ir::Raw;
+/// use contexture_layers::{Layers, builtin::{Pad, Scratchpad}};
+///
+/// let pad = Scratchpad::sections([
+///     ("goal", "What is to be reached"),
+///     ("findings", "What is known so far"),
+/// ])?;
+/// let mut notes = Pad::default();
+/// pad.update(&mut notes, &Raw::parse(r#"{"goal":"ship it"}"#)?)?;
+/// let refused = pad.update(&mut notes, &Raw::parse(r#"{"mood":"good"}"#)?).unwrap_err();
+/// assert!(refused.to_string().contains("mood"));
+/// let layers = Layers::new().with(pad)?;
+/// assert!(layers.function("scratchpad_update").is_some());
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Debug)]
+pub struct Scratchpad {
+    spec: LayerSpec,
+    /// The names of the sections, in the order in which they are shown.
+    order: Vec<String>,
+    checker: Checker,
+    input: Raw,
+    about: String,
+    first: Pad,
+    read_only: bool,
+}
+
+/// What is on a pad: an object, section by section.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Pad(Map<String, Value>);
+
+/// Equal pads are written alike: the order of keys counts.
+impl PartialEq for Pad {
+    fn eq(&self, other: &Self) -> bool {
+        self.0 == other.0 && serde_json::to_string(self).ok() == serde_json::to_string(other).ok()
+    }
+}
+
+impl Pad {
+    /// A section.
+    #[must_use]
+    pub fn get(&self, section: &str) -> Option<&Value> {
+        self.0.get(section)
+    }
+
+    /// The sections that hold something.
+    pub fn sections(&self) -> impl Iterator<Item = (&str, &Value)> {
+        self.0.iter().map(|(name, value)| (name.as_str(), value))
+    }
+}
+
+/// Why a pad stays as it was.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum PadError {
+    /// It is read-only.
+    #[error("{pad} is read-only")]
+    ReadOnly {
+        /// Its name.
+        pad: LayerId,
+    },
+    /// A change that is no object.
+    #[error("a change must be an object of sections: {reason}")]
+    NotAnObject {
+        /// What the reader says.
+        reason: String,
+    },
+    /// A change nested too deeply.
+    #[error("the change is nested deeper than {limit} levels: flatten it")]
+    TooDeep {
+        /// The limit.
+        limit: usize,
+    },
+    /// It would be too large.
+    #[error(
+        "it would take {bytes} bytes, the limit is {limit}: remove or shorten what is no longer needed"
+    )]
+    TooLarge {
+        /// What it would take.
+        bytes: usize,
+        /// The limit.
+        limit: usize,
+    },
+    /// It would not be of the schema.
+    #[error("with this change it would be {why}")]
+    Unfit {
+        /// Where, and what was expected.
+        why: String,
+    },
+}
+
+impl Scratchpad {
+    /// Sections of text: the name of each, and what belongs in it.
+    ///
+    /// # Errors
+    /// As [`Scratchpad::schema`], for the schema that is made of them.
+    pub fn sections<N: Into<String>, A: Into<String>>(
+        sections: impl IntoIterator<Item = (N, A)>,
+    ) -> Result<Self, SchemaError> {
+        let (mut kept, mut given, mut order) = (Map::new(), Map::new(), Vec::new());
+        for (name, about) in sections {
+            let (name, about): (String, String) = (name.into(), about.into());
+            kept.insert(name.clone(), json!({"type": "string"}));
+            let text = json!({"type": ["string", "null"], "description": about});
+            given.insert(name.clone(), text);
+            order.push(name);
+        }
+        let object = |properties: Map<String, Value>| {
+            tool::schema(
+                &json!({"type": "object", "properties": properties, "additionalProperties": false}),
+            )
+        };
+        let about = "Changes your working memory: each section given is replaced, null empties it, the others stay.";
+        Self::new(&object(kept), order, object(given), about.to_owned())
+    }
+
+    /// An object of this JSON Schema. Its properties are the sections.
+    ///
+    /// # Errors
+    /// A schema that cannot be used.
+    pub fn schema(schema: &Raw) -> Result<Self, SchemaError> {
+        #[derive(Deserialize)]
+        struct Sections {
+            #[serde(default)]
+            properties: Map<String, Value>,
+        }
+        let sections = schema.to::<Sections>().ok();
+        let order = sections.map(|sections| sections.properties.into_iter().map(|(name, _)| name));
+        let order = order.into_iter().flatten().collect();
+        let input = tool::schema(&json!({"type": "object"}));
+        let about = format!(
+            "Changes your working memory: objects are merged key by key, null removes, everything else replaces. The \
+             whole must stay of this JSON Schema: {}",
+            schema.get()
+        );
+        Self::new(schema, order, input, about)
+    }
+
+    fn new(
+        schema: &Raw,
+        order: Vec<String>,
+        input: Raw,
+        about: String,
+    ) -> Result<Self, SchemaError> {
+        let spec = LayerSpec::new(LayerId::built_in("scratchpad"));
+        Ok(Self {
+            spec: spec.at(Band::Tail, 100, Stability::Volatile),
+            order,
+            checker: Checker::new(schema)?,
+            input,
+            about,
+            first: Pad::default(),
+            read_only: false,
+        })
+    }
+
+    /// The same, beginning with this.
+    ///
+    /// # Errors
+    /// As [`Scratchpad::update`] of an empty one.
+    pub fn beginning_with(mut self, content: &Raw) -> Result<Self, PadError> {
+        let mut first = Pad::default();
+        self.merge(&mut first, content)?;
+        self.first = first;
+        Ok(self)
+    }
+
+    /// The same, which nobody changes: the model is offered no function, and a call of it by any route is refused.
+    #[must_use]
+    pub const fn read_only(mut self) -> Self {
+        self.read_only = true;
+        self
+    }
+
+    /// The same, standing there. In the system prompt each change opens an epoch.
+    #[must_use]
+    pub fn placed(mut self, placement: Placement) -> Self {
+        (self.spec.band, self.spec.stability) = placed(placement);
+        self
+    }
+
+    /// The same with another name, which is also that of its elements, or another place or budget.
+    #[must_use]
+    pub fn configured(mut self, change: impl FnOnce(&mut LayerSpec)) -> Self {
+        change(&mut self.spec);
+        self
+    }
+
+    /// Merges a change into a pad.
+    ///
+    /// # Errors
+    /// [`PadError`]; the pad stays as it was then.
+    pub fn update(&self, pad: &mut Pad, change: &Raw) -> Result<(), PadError> {
+        if self.read_only {
+            return Err(PadError::ReadOnly {
+                pad: self.spec.id.clone(),
+            });
+        }
+        self.merge(pad, change)
+    }
+
+    fn merge(&self, pad: &mut Pad, change: &Raw) -> Result<(), PadError> {
+        let unread = |reason: String| PadError::NotAnObject { reason };
+        let change: Map<String, Value> =
+            serde_json::from_str(change.get()).map_err(|error| unread(error.to_string()))?;
+        if change
+            .values()
+            .any(|value| is_deeper(value, MAX_PAD_DEPTH - 1))
+        {
+            return Err(PadError::TooDeep {
+                limit: MAX_PAD_DEPTH,
+            });
+        }
+        let mut merged = pad.clone();
+        merge(&mut merged.0, change);
+        let text = Raw::from_value(&merged).map_err(|error| unread(error.to_string()))?;
+        let bytes = text.get().len();
+        if bytes > MAX_PAD_BYTES {
+            return Err(PadError::TooLarge {
+                bytes,
+                limit: MAX_PAD_BYTES,
+            });
+        }
+        let unfit = |error: SchemaError| PadError::Unfit {
+            why: error.to_string(),
+        };
+        self.checker.require(&text).map_err(unfit)?;
+        *pad = merged;
+        Ok(())
+    }
+}
+
+/// Whether arrays and objects are nested in more levels than this.
+fn is_deeper(value: &Value, levels: usize) -> bool {
+    let below = |value: &Value| levels == 0 || is_deeper(value, levels - 1);
+    match value {
+        Value::Array(items) => levels == 0 || items.iter().any(below),
+        Value::Object(fields) => levels == 0 || fields.values().any(below),
+        _ => false,
+    }
+}
+
+/// Merges as RFC 7396 says. No deeper than the change, which is bounded.
+fn merge(into: &mut Map<String, Value>, change: Map<String, Value>) {
+    let mut removed = false;
+    for (key, new) in change {
+        match (into.get_mut(&key), new) {
+            (Some(old), Value::Null) => {
+                *old = Value::Null;
+                removed = true;
+            }
+            (None, Value::Null) => {}
+            (Some(Value::Object(old)), Value::Object(new)) => merge(old, new),
+            (_, Value::Object(new)) => {
+                let mut fresh = Map::new();
+                merge(&mut fresh, new);
+                into.insert(key, Value::Object(fresh));
+            }
+            (_, new) => {
+                into.insert(key, new);
+            }
+        }
+    }
+    if removed {
+        // All at once: one by one would move the rest each time. Nulls do not stay, so none of the others is one.
+        into.retain(|_, value| !value.is_null());
+    }
+}
+
+#[async_trait]
+impl Layer for Scratchpad {
+    type State = Pad;
+
+    fn spec(&self) -> LayerSpec {
+        self.spec.clone()
+    }
+
+    async fn init(&self, _: &HookContext) -> Result<Pad, LayerError> {
+        Ok(self.first.clone())
+    }
+
+    async fn recall(&self, pad: &Pad, call: &Recall<'_>) -> Result<Vec<Contribution>, LayerError> {
+        let known = self
+            .order
+            .iter()
+            .filter_map(|name| pad.0.get_key_value(name));
+        let others = pad.0.iter().filter(|(name, _)| !self.order.contains(name));
+        let mut sections = Vec::new();
+        for (name, value) in known.chain(others) {
+            let value = FragmentData::plain(value.clone()).map_err(LayerError::failed)?;
+            if !value.is_null() {
+                let section = IndexMap::from([(name.clone(), value)]);
+                let data = FragmentData::Object(section);
+                sections.push(Fragment::new(self.spec.id.as_str(), data));
+            }
+        }
+        match sections.is_empty() {
+            true => Ok(Vec::new()),
+            false => Ok(vec![call.say_fragments(sections)]),
+        }
+    }
+
+    fn functions(&self) -> Vec<FunctionSpec> {
+        let function =
+            || FunctionSpec::new(&self.spec.id, "update", &self.about, self.input.clone());
+        (!self.read_only).then(function).into_iter().collect()
+    }
+
+    async fn call(
+        &self,
+        pad: &mut Pad,
+        function: &str,
+        arguments: &Raw,
+        _: &HookContext,
+    ) -> Result<Raw, FunctionError> {
+        if function != "update" {
+            return Err(unknown(&self.spec.id, function));
+        }
+        let refused = |error: PadError| FunctionError::Refused(error.to_string());
+        self.update(pad, arguments).map_err(refused)?;
+        let filled: Vec<&str> = pad.sections().map(|(name, _)| name).collect();
+        result(&json!({ "filled": filled }))
+    }
+}

@@ -1,0 +1,169 @@
+//! `state`: a value of the program's, shown to the model in every call.
+//!
+//! It hangs off the path, so it rewinds with the conversation. The program changes it through the conversation's
+//! handle; the model too, if it is [`State::settable`]. A value that is not of the schema is kept by neither.
+//!
+//! Not here: how a value is written (`contexture_compile::Contribution::state`).
+
+use async_trait::async_trait;
+use contexture_compile::{Band, Content, Contribution, Placement, Stability};
+use contexture_ir::Raw;
+use contexture_tools::{Checker, SchemaError};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::json;
+
+use super::tool::{read, schema, unknown};
+use crate::context::HookContext;
+use crate::error::LayerError;
+use crate::function::{FunctionError, FunctionSpec};
+use crate::id::LayerId;
+use crate::layer::Layer;
+use crate::recall::Recall;
+use crate::spec::LayerSpec;
+
+/// What may be a state: every type that serde reads and writes, and that can be copied and compared.
+pub trait StateValue:
+    Serialize + DeserializeOwned + Clone + Default + PartialEq + Send + Sync + 'static
+{
+}
+
+impl<T> StateValue for T where
+    T: Serialize + DeserializeOwned + Clone + Default + PartialEq + Send + Sync + 'static
+{
+}
+
+/// A typed value, shown behind the history unless it is placed elsewhere.
+///
+/// ```
+/// use contexture_ir::Raw;
+/// use contexture_layers::{Layers, builtin::State};
+/// use serde::{Deserialize, Serialize};
+///
+/// #[derive(Clone, Default, PartialEq, Serialize, Deserialize)]
+/// struct Order { items: Vec<String>, paid: bool }
+///
+/// let schema = Raw::parse(r#"{"type":"object","properties":{"items":{"maxItems":10}}}"#)?;
+/// let order = State::new(Order::default()).with_schema(&schema)?.settable();
+/// let layers = Layers::new().with(order)?;
+/// assert!(layers.function("set_state").is_some());
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Debug)]
+pub struct State<T> {
+    spec: LayerSpec,
+    first: T,
+    schema: Option<(Raw, Checker)>,
+    settable: bool,
+}
+
+impl<T: StateValue> State<T> {
+    /// A state that begins as this.
+    #[must_use]
+    pub fn new(first: T) -> Self {
+        let spec = LayerSpec::new(LayerId::built_in("state"));
+        Self {
+            spec: spec.at(Band::Tail, 300, Stability::Volatile),
+            first,
+            schema: None,
+            settable: false,
+        }
+    }
+
+    /// The same, standing there. In the system prompt each change opens an epoch.
+    #[must_use]
+    pub fn placed(mut self, placement: Placement) -> Self {
+        (self.spec.band, self.spec.stability) = placed(placement);
+        self
+    }
+
+    /// The same, holding values of this JSON Schema only, the first one included.
+    ///
+    /// # Errors
+    /// A schema that cannot be used.
+    pub fn with_schema(mut self, schema: &Raw) -> Result<Self, SchemaError> {
+        self.schema = Some((schema.clone(), Checker::new(schema)?));
+        Ok(self)
+    }
+
+    /// The same, offering the model a function that sets the value whole: `set_state`, or `set_` and its name. The
+    /// arguments are the value, so it must be an object; give it a schema, for the model sees nothing else of it.
+    #[must_use]
+    pub const fn settable(mut self) -> Self {
+        self.settable = true;
+        self
+    }
+
+    /// The same with another name, which is also that of its element, or another place or budget.
+    #[must_use]
+    pub fn configured(mut self, change: impl FnOnce(&mut LayerSpec)) -> Self {
+        change(&mut self.spec);
+        self
+    }
+}
+
+/// Where words of a placement stand, and how often they change.
+pub(super) const fn placed(placement: Placement) -> (Band, Stability) {
+    match placement {
+        Placement::Tail => (Band::Tail, Stability::Volatile),
+        Placement::System => (Band::System, Stability::Epoch),
+    }
+}
+
+#[async_trait]
+impl<T: StateValue> Layer for State<T> {
+    type State = T;
+
+    fn spec(&self) -> LayerSpec {
+        self.spec.clone()
+    }
+
+    fn check(&self, state: &T) -> Result<(), LayerError> {
+        let Some((_, checker)) = &self.schema else {
+            return Ok(());
+        };
+        let value = Raw::from_value(state).map_err(LayerError::failed)?;
+        checker.require(&value).map_err(LayerError::failed)
+    }
+
+    async fn init(&self, _: &HookContext) -> Result<T, LayerError> {
+        Ok(self.first.clone())
+    }
+
+    async fn recall(&self, state: &T, call: &Recall<'_>) -> Result<Vec<Contribution>, LayerError> {
+        let said = Contribution::state(state, Placement::Tail).map_err(LayerError::failed)?;
+        let mut content = said.content;
+        if let Content::Fragments { fragments, .. } = &mut content {
+            for fragment in fragments {
+                fragment.name = self.spec.id.to_string();
+            }
+        }
+        Ok(vec![call.say(content)])
+    }
+
+    fn functions(&self) -> Vec<FunctionSpec> {
+        if !self.settable {
+            return Vec::new();
+        }
+        let id = &self.spec.id;
+        let text = format!("Replaces the whole of what is shown as <{id}>.");
+        let any = || schema(&json!({"type": "object"}));
+        let input = self.schema.as_ref().map(|(schema, _)| schema.clone());
+        let function = FunctionSpec::new(id, "set", &text, input.unwrap_or_else(any));
+        vec![function.called(format!("set_{id}"))]
+    }
+
+    async fn call(
+        &self,
+        state: &mut T,
+        function: &str,
+        arguments: &Raw,
+        _: &HookContext,
+    ) -> Result<Raw, FunctionError> {
+        if function != "set" || !self.settable {
+            return Err(unknown(&self.spec.id, function));
+        }
+        *state = read(arguments)?;
+        Ok(Raw::null())
+    }
+}

@@ -1,0 +1,63 @@
+//! `history`: the window and nothing else.
+
+use contexture_compile::{HistoryPolicy, Window};
+use contexture_layers::builtin::History;
+use contexture_layers::{Layers, Projection};
+
+use crate::probe::{begun, context, recall};
+
+#[tokio::test]
+async fn it_sets_the_window_and_leaves_the_rest_of_the_policy() {
+    let cases = [
+        (History::turns(3), Window::Turns(3)),
+        (History::turns(0), Window::Turns(0)),
+        (History::tokens(9_000), Window::Tokens(9_000)),
+        (History::tokens(u64::MAX), Window::Tokens(u64::MAX)),
+    ];
+    for (layer, window) in cases {
+        let layers = Layers::new().with(layer).unwrap();
+        let states = begun(&layers).await;
+        let context = context();
+        let spec = layers.specs().next().unwrap().clone();
+        let given = Projection {
+            policy: HistoryPolicy::for_one_call(),
+            ..Projection::default()
+        };
+        let call = recall(&context, &[], &spec);
+        let gathered = layers
+            .gather(&states, call, given, &mut <_>::default())
+            .await
+            .unwrap();
+        let expected = HistoryPolicy {
+            window,
+            ..HistoryPolicy::for_one_call()
+        };
+        assert_eq!(gathered.projection.policy, expected);
+        assert!(gathered.contributions.is_empty());
+    }
+}
+
+#[tokio::test]
+async fn of_two_the_later_one_counts() {
+    let named = |name: &'static str, order| {
+        move |spec: &mut contexture_layers::LayerSpec| {
+            spec.id = crate::probe::id(name);
+            spec.order = order;
+        }
+    };
+    let layers = Layers::new()
+        .with(History::turns(1).configured(named("late", 2)))
+        .unwrap();
+    let layers = layers
+        .with(History::turns(2).configured(named("early", 1)))
+        .unwrap();
+    let states = begun(&layers).await;
+    let context = context();
+    let spec = layers.specs().next().unwrap().clone();
+    let call = recall(&context, &[], &spec);
+    let gathered = layers
+        .gather(&states, call, Projection::default(), &mut <_>::default())
+        .await
+        .unwrap();
+    assert_eq!(gathered.projection.policy.window, Window::Turns(1));
+}

@@ -1,0 +1,105 @@
+//! `instructions`: as they were written, cut from the end, back after a rewind.
+
+use contexture_compile::{Band, Budget, Stability};
+use contexture_ir::{guardrail, hint, user};
+use contexture_layers::builtin::{Instructions, Words};
+use contexture_layers::{LayerError, LayerId};
+
+use crate::desk::{Desk, HOSTILE};
+use crate::probe::stored;
+
+#[tokio::test]
+async fn a_text_stands_as_it_was_written() {
+    let long = "x".repeat(100_000);
+    let texts = ["One.", "One.\n\nTwo.\n\n\n\n  Three.\n", "\n\n", &long];
+    for text in texts.iter().chain(&HOSTILE) {
+        let desk = Desk::with(Instructions::new(*text)).await;
+        assert_eq!(desk.shown().await, *text);
+        let said = desk.said().await;
+        assert_eq!(said[0].source, "instructions");
+        assert_eq!(said[0].band, Band::System);
+        assert_eq!(said[0].stability, Stability::Frozen);
+        assert!(said[0].is_required(), "without a maximum they are not cut");
+    }
+    let nothing = Desk::with(Instructions::new("")).await;
+    assert!(nothing.said().await.is_empty());
+}
+
+#[tokio::test]
+async fn fragments_are_escaped() {
+    for hostile in HOSTILE {
+        let words = Words::fragments([hint(hostile), hint("after")]).unwrap();
+        let desk = Desk::with(Instructions::new(words)).await;
+        let shown = desk.shown().await;
+        assert_eq!(shown.matches("<hint>").count(), 2, "{shown}");
+        assert!(!shown.contains("<system>"), "{shown}");
+    }
+    assert!(Words::fragments([user("hello")]).is_err(), "a message");
+}
+
+#[tokio::test]
+async fn a_maximum_cuts_them_from_the_end() {
+    let text = (0..200).map(|n| format!("Rule {n}: be brief."));
+    let text = text.collect::<Vec<_>>().join("\n\n");
+    let rules = (0..200).map(|n| {
+        guardrail(contexture_ir::Guardrail {
+            rule: format!("Rule {n}: be brief."),
+            ..<_>::default()
+        })
+    });
+    let fragments = Words::fragments(rules).unwrap();
+    for words in [Words::from(text), fragments] {
+        let layer = Instructions::new(words);
+        let layer = layer.configured(|spec| spec.budget = Budget::at_most(200));
+        let desk = Desk::with(layer).await;
+        let payload = desk.compiled().await.unwrap().payload.to_json();
+        assert!(payload.contains("Rule 0:"));
+        assert!(!payload.contains("Rule 199:"));
+    }
+}
+
+#[tokio::test]
+async fn they_are_loaded_once_and_a_rewind_brings_back_the_old_ones() {
+    let layer = Instructions::load(async |context| {
+        let text = format!("For {}.", context.owner.as_str());
+        Ok(Words::from(text))
+    });
+    let mut desk = Desk::with(layer).await;
+    assert_eq!(desk.shown().await, "For anna.");
+    let first = desk.stored();
+    assert_eq!(first, stored(1, r#"{"text":"For anna."}"#));
+    let second = stored(1, r#"{"text":"For everybody."}"#);
+    desk.rewind(&second);
+    assert_eq!(desk.shown().await, "For everybody.");
+    desk.rewind(&first);
+    assert_eq!(desk.shown().await, "For anna.");
+    assert!(desk.layers.changed(&desk.states).is_empty());
+}
+
+#[tokio::test]
+async fn words_that_cannot_be_loaded_are_left_out_and_told() {
+    let layer = Instructions::load(async |_| Err(LayerError::failed("no such file")));
+    let layer = layer.configured(|spec| spec.id = LayerId::new("house-rules").unwrap());
+    let layers = contexture_layers::Layers::new().with(layer).unwrap();
+    let mut states = layers.states([]);
+    let context = crate::probe::context();
+    let outcomes = layers.init(&mut states, &context).await.unwrap();
+    let outcome = format!("{outcomes:?}");
+    assert!(outcome.contains("house-rules") && outcome.contains("no such file"));
+    assert!(layers.changed(&states).is_empty());
+}
+
+#[tokio::test]
+async fn stored_words_that_are_none_leave_the_layer_out() {
+    let mut desk = Desk::with(Instructions::new("One.")).await;
+    desk.rewind(&stored(1, r#"{"fragments":[{"no":"fragment"}]}"#));
+    let spec = desk.layers.specs().next().unwrap().clone();
+    let call = crate::probe::recall(&desk.context, &[], &spec);
+    let gathered = desk
+        .layers
+        .gather(&desk.states, call, <_>::default(), &mut <_>::default())
+        .await
+        .unwrap();
+    assert!(gathered.contributions.is_empty());
+    assert!(!gathered.outcomes[0].status.is_ok());
+}
