@@ -1,20 +1,20 @@
 //! Observations: short notes on what happened, which stay in view when the history does not.
 //!
 //! Notes are made by rule while items are appended: a tool's error, the first mention of a file in a call, a sentence in
-//! which somebody decides or demands something. They are quotations, each with its source; nothing is made up. With
+//! which somebody decides or demands something, by English words. They are quotations, each with its source; nothing is made up. With
 //! [`Observations::with_model`] a model is asked for more once enough is unread; if it fails, what is unread stays unread
 //! and it is asked again later.
 //!
 //! Not here: notes a model writes of its own accord, and what is true.
 
-use std::collections::BTreeMap;
 use std::time::Duration;
 
 use async_trait::async_trait;
 use contexture_compile::{Band, Budget, Contribution, Stability};
-use contexture_ir::{Fragment, FunctionCall, Item, Raw, Role, Status, hint, object};
+use contexture_ir::{Fragment, FunctionCall, Item, Raw, Role, hint, object};
 use serde::{Deserialize, Serialize};
 
+use super::pending::{Pending, failed};
 use crate::context::HookContext;
 use crate::error::LayerError;
 use crate::id::LayerId;
@@ -30,8 +30,6 @@ const CHARACTERS: usize = 300;
 const AT_ONCE: usize = 20;
 /// The most unread bytes; the oldest go.
 const UNREAD: usize = 32 * 1024;
-/// The most calls that wait for their outputs.
-const OPEN: usize = 100;
 /// How long the model may take: less than a hook may, so that what is unread is kept.
 const PATIENCE: Duration = Duration::from_secs(20);
 
@@ -82,8 +80,8 @@ pub struct ObservationsState {
     pub unread: String,
     /// At how many unread tokens it is asked next; 0: at the usual number.
     pub ask_at: u64,
-    /// Calls without an output: the tool by the call's id.
-    pub open: BTreeMap<String, String>,
+    /// Calls without an output.
+    pub open: Pending,
 }
 
 /// A note.
@@ -217,13 +215,11 @@ impl ObservationsState {
                 for file in files(call).into_iter().take(AT_ONCE) {
                     self.note(NoteKind::File, &call.name, &file);
                 }
-                if self.open.len() < OPEN {
-                    self.open.insert(call.call_id.clone(), call.name.clone());
-                }
+                self.open.begin(call);
             }
             Item::FunctionCallOutput(output) => {
-                let tool = self.open.remove(&output.call_id);
-                if output.is_error == Some(true) || output.status == Some(Status::Failed) {
+                let tool = self.open.end(output);
+                if failed(output) {
                     let text = item.text();
                     let first = text.lines().find(|line| !line.trim().is_empty());
                     let tool = tool.as_deref().unwrap_or("a tool");

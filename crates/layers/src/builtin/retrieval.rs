@@ -33,6 +33,8 @@ use crate::spec::LayerSpec;
 const TOOL: &str = "search_history";
 /// Words of a question that are looked for.
 const WORDS: usize = 12;
+/// Bytes of a question that count: so many from its beginning, and so many from its end.
+const QUESTION: usize = 2_000;
 /// Texts looked at for one word.
 const HITS: usize = 50;
 /// The most texts the tool gives.
@@ -228,8 +230,14 @@ struct Word {
 fn words(question: &str) -> Vec<Word> {
     let mut all: Vec<Word> = Vec::new();
     let mut first = true;
-    for piece in
-        question.split(|c: char| c.is_whitespace() || "\"'`()[]{}<>,;:!?“”‘’。、，？！".contains(c))
+    let head = question.floor_char_boundary(QUESTION);
+    let tail = question.ceil_char_boundary(question.len().saturating_sub(QUESTION));
+    let ends = [question.get(..head), question.get(tail.max(head)..)];
+    let apart = |c: char| c.is_whitespace() || "\"'`()[]{}<>,;:!?“”‘’。、，？！".contains(c);
+    for piece in ends
+        .into_iter()
+        .flatten()
+        .flat_map(|part| part.split(apart))
     {
         let ends = piece.ends_with('.');
         let piece = piece.trim_matches(|c: char| !c.is_alphanumeric());
@@ -356,7 +364,7 @@ mod tests {
 
     #[test]
     fn names_come_first_and_common_words_are_left_out() {
-        let cut = |text| {
+        let cut = |text: &str| {
             words(text)
                 .into_iter()
                 .map(|word| word.text)
@@ -374,6 +382,8 @@ mod tests {
         assert!(cut(" … ?!").is_empty());
         assert_eq!(cut("東京の天気"), ["東京", "の天", "気"]);
         assert_eq!(cut(&"word1 ".repeat(100)), ["word1"]);
+        let long = format!("Alpha {} omega", "é ".repeat(1 << 20));
+        assert_eq!(cut(&long), ["Alpha", "omega", "é"]);
         assert_eq!(
             words(&(0..100).map(|n| format!("w{n} ")).collect::<String>()).len(),
             WORDS

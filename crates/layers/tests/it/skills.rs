@@ -3,14 +3,15 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use contexture_compile::Band;
+use contexture_catalogue::Catalogue;
+use contexture_compile::{Band, Compiler, Target};
 use contexture_layers::builtin::{
     ActivatedBy, LoadedSkills, Precedence, Skill, SkillError, SkillFolders, Skills, UnknownFields,
 };
 use contexture_layers::{FunctionError, Gate, HookContext};
 use tempfile::TempDir;
 
-use crate::stage::{Stage, text};
+use crate::stage::{Stage, text, user};
 
 fn write(root: &Path, name: &str, more: &str, instructions: &str) -> PathBuf {
     let folder = root.join(name);
@@ -407,4 +408,53 @@ async fn refused(stage: &mut Stage, name: &str, path: &str, why: &str) {
     let error = stage.call("read_skill_file", &arguments).await.unwrap_err();
     assert!(matches!(error, FunctionError::Refused(_)), "{error:?}");
     assert!(error.to_string().contains(why), "{path}: {error}");
+}
+
+#[tokio::test]
+async fn what_a_model_loaded_first_makes_way_and_what_a_program_activated_does_not() {
+    let skills = (0..22).map(|n| Skill::new(format!("s{n}"), "about", "do").unwrap());
+    let mut stage = stage(skills).await;
+    let name = |n: usize| format!(r#"{{"name":"s{n}"}}"#);
+    stage.call("skills_activate", &name(0)).await.unwrap();
+    for n in 1..22 {
+        stage.call("load_skill", &name(n)).await.unwrap();
+    }
+    let active = |stage: &Stage| {
+        let state = stage.layers.state::<Skills>(&stage.states).unwrap();
+        state
+            .active
+            .iter()
+            .map(|active| active.name.clone())
+            .collect::<Vec<_>>()
+    };
+    let names = active(&stage);
+    assert_eq!((names.len(), &*names[0], &*names[1]), (20, "s0", "s3"));
+    for n in 1..20 {
+        stage.call("skills_activate", &name(n)).await.unwrap();
+    }
+    let error = stage.call("load_skill", &name(20)).await.unwrap_err();
+    assert!(
+        error.to_string().contains("20 skills are active already"),
+        "{error}"
+    );
+    assert_eq!(active(&stage).len(), 20);
+}
+
+#[tokio::test]
+async fn a_list_that_is_too_long_loses_its_last_skills() {
+    let about = "word ".repeat(100);
+    let skills = (0..30).map(|n| Skill::new(format!("s{n}"), &about, "do").unwrap());
+    let layer = Skills::new(skills).unwrap().listing_at_most(1_000);
+    let stage = Stage::new(layer).await;
+    let mut compiler = Compiler::new(Catalogue::builtin());
+    for said in stage.gather().await.contributions {
+        compiler = compiler.with(said);
+    }
+    let target = Target::openai_chat("gpt-4o");
+    let compiled = compiler.compile(&[user("hello")], &target).unwrap();
+    let payload = compiled.payload.to_json();
+    let listed = (0..30).filter(|n| payload.contains(&format!("<name>s{n}</name>")));
+    let listed: Vec<usize> = listed.collect();
+    assert!((5..10).contains(&listed.len()), "{payload}");
+    assert_eq!(listed, (0..listed.len()).collect::<Vec<_>>());
 }

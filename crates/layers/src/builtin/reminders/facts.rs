@@ -6,15 +6,15 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-use contexture_ir::{Item, Role, Status, Usage};
+use contexture_ir::{Item, Role, Usage};
 use serde::{Deserialize, Serialize};
+
+use crate::builtin::pending::{Pending, failed};
 
 /// How many turns are remembered apart.
 pub(super) const TURNS: usize = 20;
 /// How many tools are counted.
 const TOOLS: usize = 100;
-/// How many calls may wait for their outputs.
-const OPEN: usize = 100;
 /// How much of what a person said counts.
 const SAID: usize = 2_000;
 
@@ -44,8 +44,8 @@ pub struct RemindersState {
     pub turns: VecDeque<TurnFacts>,
     /// What was shown and is not shown again.
     pub once: BTreeSet<String>,
-    /// Calls without an output: the tool by the call's id.
-    pub open: BTreeMap<String, String>,
+    /// Calls without an output.
+    pub open: Pending,
 }
 
 /// A call that ended.
@@ -109,14 +109,10 @@ impl RemindersState {
                     let characters = item.text().chars().count() as u64;
                     *reply.get_or_insert(0) += characters;
                 }
-                Item::FunctionCall(call) if self.open.len() < OPEN => {
-                    self.open.insert(call.call_id.clone(), call.name.clone());
-                }
+                Item::FunctionCall(call) => self.open.begin(call),
                 Item::FunctionCallOutput(output) => {
-                    let failed =
-                        output.is_error == Some(true) || output.status == Some(Status::Failed);
-                    if let Some(tool) = self.open.remove(&output.call_id) {
-                        self.end(tool, failed);
+                    if let Some(tool) = self.open.end(output) {
+                        self.end(tool, failed(output));
                     }
                 }
                 _ => {}

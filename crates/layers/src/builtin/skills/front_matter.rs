@@ -363,6 +363,15 @@ mod tests {
         );
     }
 
+    proptest::proptest! {
+        #[test]
+        fn any_text_is_read_or_refused(text in "(---\n)?((name|description|metadata|allowed-tools|.{0,9}): ?.{0,20}\n){0,6}(---\n)?.{0,20}") {
+            if let Ok(read) = read(&text) {
+                proptest::prop_assert!(read.skill.check().is_ok());
+            }
+        }
+    }
+
     #[test]
     fn bombs_are_refused() {
         let about = "name: a\ndescription: b\n";

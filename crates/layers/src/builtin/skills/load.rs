@@ -17,6 +17,8 @@ use super::skill::{Skill, SkillError, check_name};
 const BYTES: u64 = 1 << 20;
 /// The most skills.
 const SKILLS: usize = 1_000;
+/// The most bytes of instructions in all.
+const ALL_BYTES: usize = 32 << 20;
 /// The most entries of a folder that are looked at.
 const ENTRIES: usize = 10_000;
 
@@ -143,10 +145,7 @@ impl SkillFolders {
                 }
             };
             for name in names {
-                if loaded.skills.len() >= SKILLS {
-                    let what = "skills";
-                    let limit = SKILLS;
-                    let error = SkillError::TooMany { what, limit };
+                if let Err(error) = loaded.has_room() {
                     loaded.refuse(folder.join(name), error);
                     return loaded;
                 }
@@ -259,6 +258,22 @@ impl SkillFolders {
 }
 
 impl LoadedSkills {
+    fn has_room(&self) -> Result<(), SkillError> {
+        let bytes: usize = self
+            .skills
+            .iter()
+            .map(|skill| skill.instructions.len())
+            .sum();
+        let full = [
+            ("skills", self.skills.len(), SKILLS),
+            ("bytes of skills", bytes, ALL_BYTES),
+        ];
+        match full.into_iter().find(|(_, has, limit)| has >= limit) {
+            None => Ok(()),
+            Some((what, _, limit)) => Err(SkillError::TooMany { what, limit }),
+        }
+    }
+
     fn refuse(&mut self, path: PathBuf, error: SkillError) {
         self.refused.push(RefusedSkill { path, error });
     }

@@ -14,6 +14,7 @@
 
 mod files;
 mod front_matter;
+mod functions;
 mod load;
 mod skill;
 mod substitute;
@@ -31,26 +32,21 @@ use contexture_ir::{Fragment, Raw, hint, object};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-use super::tool::{read, result, schema, unknown};
+use super::tool::{read, result, unknown};
 use crate::context::HookContext;
 use crate::decision::{Gate, ToolRequest};
 use crate::error::LayerError;
-use crate::function::{FunctionError, FunctionSpec, Offered};
+use crate::function::{FunctionError, FunctionSpec};
 use crate::id::LayerId;
 use crate::layer::Layer;
 use crate::recall::Recall;
 use crate::spec::LayerSpec;
 use files::read_below;
+use functions::{LINES, LOAD, READ, functions};
 use substitute::substitute;
 
-/// The tool that gives a skill's instructions.
-const LOAD: &str = "load_skill";
-/// The tool that gives a part of a skill's file.
-const READ: &str = "read_skill_file";
 /// The largest file that is read, in bytes.
 const FILE_BYTES: u64 = 1 << 20;
-/// Lines of a file in one answer, if nothing is said.
-const LINES: u64 = 500;
 /// The most characters of a file in one answer.
 const CHARACTERS: usize = 50_000;
 /// The most skills that are active at once.
@@ -59,7 +55,8 @@ const ACTIVE: usize = 20;
 /// Skills as a layer, named `skills`.
 ///
 /// The list stands in the system prompt under 4,000 tokens, of which the last skills are left out first. Limits: 1,000
-/// skills; files of 1 MiB, given by 500 lines and at most 50,000 characters; 20 active at once.
+/// skills; files of 1 MiB, given by 500 lines and at most 50,000 characters; 20 active at once, of which those that the
+/// model loaded first make way.
 ///
 /// ```
 /// use contexture_ir::{BranchName, ConversationId, Owner, Raw};
@@ -214,8 +211,16 @@ impl Skills {
         };
         state.active.retain(|other| other.name != named.name);
         if state.active.len() >= ACTIVE {
-            let why = format!("{ACTIVE} skills are active already, which is the most");
-            return Err(FunctionError::Refused(why));
+            // The model cannot make room: what it loaded first makes way.
+            let oldest = state
+                .active
+                .iter()
+                .position(|other| other.by == ActivatedBy::Model);
+            let Some(oldest) = oldest else {
+                let why = format!("{ACTIVE} skills are active already, which is the most");
+                return Err(FunctionError::Refused(why));
+            };
+            state.active.remove(oldest);
         }
         state.active.push(ActiveSkill {
             name: named.name,
@@ -351,57 +356,10 @@ impl Layer for Skills {
     }
 
     fn functions(&self) -> Vec<FunctionSpec> {
-        if self.skills.is_empty() {
-            return Vec::new();
+        match self.skills.is_empty() {
+            true => Vec::new(),
+            false => functions(&self.id),
         }
-        let name = json!({"type": "string", "description": "The skill's name, as listed."});
-        let arguments = json!({"type": "string", "description": "What the skill is to be applied to, if anything."});
-        let named = schema(&json!({
-            "type": "object",
-            "additionalProperties": false,
-            "required": ["name"],
-            "properties": {"name": name, "arguments": arguments},
-        }));
-        let one = schema(&json!({
-            "type": "object",
-            "additionalProperties": false,
-            "required": ["name"],
-            "properties": {"name": name},
-        }));
-        let file = schema(&json!({
-            "type": "object",
-            "additionalProperties": false,
-            "required": ["name", "path"],
-            "properties": {
-                "name": name,
-                "path": {"type": "string", "description": "The file, as the instructions name it: references/guide.md."},
-                "line": {"type": "integer", "minimum": 1, "description": "The first line. Default 1."},
-                "column": {"type": "integer", "minimum": 0, "description": "Characters of that line to leave out. Default 0."},
-                "lines": {"type": "integer", "minimum": 1, "maximum": LINES, "description": "How many lines."},
-            },
-        }));
-        let spec = |name, description: &str, input: &Raw| {
-            FunctionSpec::new(&self.id, name, description, input.clone())
-        };
-        let by_program = |mut spec: FunctionSpec| {
-            spec.offered = Offered::Host;
-            spec
-        };
-        vec![
-            spec("load", "Gives the instructions of a skill.", &named).called(LOAD),
-            spec(
-                "read_file",
-                "Gives a part of a text file that belongs to a skill. `next` says where to go on.",
-                &file,
-            )
-            .called(READ),
-            by_program(spec(
-                "activate",
-                "Puts a skill's instructions before the history.",
-                &named,
-            )),
-            by_program(spec("deactivate", "Makes a skill inactive.", &one)),
-        ]
     }
 
     async fn call(

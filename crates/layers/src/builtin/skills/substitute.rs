@@ -72,6 +72,16 @@ fn cut(arguments: &str) -> Vec<String> {
 mod tests {
     use super::*;
 
+    proptest::proptest! {
+        #[test]
+        fn instructions_that_name_nothing_stay_as_they_are(text in "[^$]{0,40}", arguments in ".{0,40}") {
+            let put = substitute(&text, &arguments);
+            proptest::prop_assert!(put.starts_with(&text));
+            let all = substitute("$ARGUMENTS", &arguments);
+            proptest::prop_assert_eq!(all, arguments);
+        }
+    }
+
     #[test]
     fn arguments_stand_where_they_are_named() {
         for (instructions, arguments, expected) in [

@@ -1,0 +1,93 @@
+//! A guard for calls that cannot run.
+
+use std::collections::BTreeMap;
+
+use contexture_ir::{FunctionCall, Raw, ToolDefinition};
+use contexture_tools::{Checker, SchemaError};
+
+use super::guard::{Answer, Guard};
+use crate::decision::Verdict;
+
+/// Calls that cannot run are asked for again with a word about what went wrong: a tool that is not there, the name of a
+/// skill in the place of a tool's, arguments that are not JSON or not of the tool's schema.
+#[derive(Debug, Default)]
+pub struct ToolCalls {
+    tools: BTreeMap<String, Option<Checker>>,
+    skills: Vec<String>,
+}
+
+impl ToolCalls {
+    /// These tools are there.
+    ///
+    /// # Errors
+    /// A schema that cannot be used.
+    pub fn of<'a>(
+        tools: impl IntoIterator<Item = &'a ToolDefinition>,
+    ) -> Result<Self, SchemaError> {
+        let mut known = BTreeMap::new();
+        for tool in tools {
+            let parameters = match tool {
+                ToolDefinition::Function(function) => function.parameters.as_ref(),
+                _ => None,
+            };
+            let checker = parameters.map(Checker::new).transpose()?;
+            known.insert(tool.name().to_owned(), checker);
+        }
+        Ok(Self {
+            tools: known,
+            skills: Vec::new(),
+        })
+    }
+
+    /// The same, knowing these skills by name.
+    #[must_use]
+    pub fn skills<T: Into<String>>(mut self, names: impl IntoIterator<Item = T>) -> Self {
+        self.skills = names.into_iter().map(Into::into).collect();
+        self
+    }
+
+    fn flaw(&self, call: &FunctionCall) -> Option<String> {
+        let name = &call.name;
+        let Some(schema) = self.tools.get(name) else {
+            if self.skills.contains(name) {
+                return Some(format!(
+                    "{name} is a skill, not a tool: read it with load_skill"
+                ));
+            }
+            let there: Vec<&str> = self.tools.keys().map(String::as_str).collect();
+            return Some(match there.as_slice() {
+                [] => format!("there is no tool {name}, and no other: answer in words"),
+                there => format!("there is no tool {name}; there are: {}", there.join(", ")),
+            });
+        };
+        let written = match call.arguments.trim() {
+            "" => "{}",
+            written => written,
+        };
+        let Ok(arguments) = Raw::parse(written) else {
+            return Some(format!("the arguments of {name} are not JSON"));
+        };
+        match schema.as_ref()?.check(&arguments) {
+            Err(error) => Some(format!("the arguments of {name}: {error}")),
+            Ok(findings) if findings.is_empty() => None,
+            Ok(findings) => {
+                let findings: Vec<String> = findings.iter().map(ToString::to_string).collect();
+                let findings = findings.join("; ");
+                Some(format!("the arguments of {name} do not fit: {findings}"))
+            }
+        }
+    }
+}
+
+impl Guard for ToolCalls {
+    fn check(&self, answer: &Answer<'_>) -> Verdict {
+        let flaws: Vec<String> = answer.calls().filter_map(|call| self.flaw(call)).collect();
+        if flaws.is_empty() {
+            return Verdict::Pass;
+        }
+        let flaws = flaws.join("\n");
+        Verdict::Retry {
+            feedback: format!("Nothing was run. {flaws}\nCall again."),
+        }
+    }
+}

@@ -1,0 +1,61 @@
+//! What a guard is, and the answer it looks at.
+
+use std::fmt;
+
+use contexture_ir::{FunctionCall, Item, Part, Role};
+
+use crate::decision::Verdict;
+
+/// Something that looks at answers. It must be quick and say the same of the same answer.
+pub trait Guard: fmt::Debug + Send + Sync {
+    /// What it says of an answer.
+    fn check(&self, answer: &Answer<'_>) -> Verdict;
+}
+
+/// An answer of a model.
+#[derive(Clone, Copy, Debug)]
+pub struct Answer<'a> {
+    /// Its items, in order.
+    pub items: &'a [Item],
+}
+
+impl<'a> Answer<'a> {
+    /// What the model says: the texts of its messages, joined by line feeds.
+    #[must_use]
+    pub fn text(&self) -> String {
+        let said = self
+            .items
+            .iter()
+            .filter(|item| item.role() == Some(Role::Assistant));
+        let texts: Vec<String> = said.map(Item::text).collect();
+        texts.join("\n")
+    }
+
+    /// The tools it calls.
+    pub fn calls(&self) -> impl Iterator<Item = &'a FunctionCall> {
+        self.items.iter().filter_map(|item| match item {
+            Item::FunctionCall(call) => Some(call),
+            _ => None,
+        })
+    }
+
+    /// The same items, each text of the model's messages as `change` leaves it.
+    #[must_use]
+    pub fn mended(&self, mut change: impl FnMut(&str) -> String) -> Vec<Item> {
+        let mut items = self.items.to_vec();
+        for item in &mut items {
+            let Item::Message(message) = item else {
+                continue;
+            };
+            if message.role != Role::Assistant {
+                continue;
+            }
+            for part in &mut message.content {
+                if let Part::OutputText(part) = part {
+                    part.text = change(&part.text);
+                }
+            }
+        }
+        items
+    }
+}

@@ -1,0 +1,85 @@
+//! A guard for answers that must be JSON.
+
+use contexture_ir::Raw;
+use contexture_tools::{Checker, SchemaError};
+
+use super::guard::{Answer, Guard};
+use crate::decision::Verdict;
+
+/// The final answer is JSON, perhaps of a schema. An answer that calls tools is not final.
+///
+/// JSON in a Markdown fence is taken out of it; anything else is asked for again.
+#[derive(Debug)]
+pub struct JsonOutput {
+    schema: Option<Checker>,
+}
+
+impl JsonOutput {
+    /// Any JSON.
+    #[must_use]
+    pub const fn any() -> Self {
+        Self { schema: None }
+    }
+
+    /// JSON of this schema.
+    ///
+    /// # Errors
+    /// A schema that cannot be used.
+    pub fn of(schema: &Raw) -> Result<Self, SchemaError> {
+        let schema = Some(Checker::new(schema)?);
+        Ok(Self { schema })
+    }
+
+    /// What is wrong with a text.
+    fn flaw(&self, text: &str) -> Option<String> {
+        let json = match Raw::parse(text.trim()) {
+            Ok(json) => json,
+            Err(_) => {
+                // The parser's account, without the text.
+                let error = serde_json::from_str::<serde_json::Value>(text).err();
+                return Some(error.map_or_else(String::new, |error| error.to_string()));
+            }
+        };
+        match self.schema.as_ref()?.check(&json) {
+            Err(error) => Some(error.to_string()),
+            Ok(findings) if findings.is_empty() => None,
+            Ok(findings) => {
+                let findings: Vec<String> = findings.iter().map(ToString::to_string).collect();
+                Some(findings.join("; "))
+            }
+        }
+    }
+}
+
+impl Guard for JsonOutput {
+    fn check(&self, answer: &Answer<'_>) -> Verdict {
+        if answer.calls().next().is_some() {
+            return Verdict::Pass;
+        }
+        let text = answer.text();
+        let Some(flaw) = self.flaw(&text) else {
+            return Verdict::Pass;
+        };
+        let inner = unfenced(&text).filter(|inner| self.flaw(inner).is_none());
+        if let Some(inner) = inner {
+            let mended = answer.mended(|part| unfenced(part).unwrap_or(part).to_owned());
+            if (Answer { items: &mended }).text().trim() == inner {
+                return Verdict::Fix(mended);
+            }
+        }
+        Verdict::Retry {
+            feedback: format!(
+                "Your answer must be JSON and nothing else, as asked. What is wrong with it: {flaw}. Answer again."
+            ),
+        }
+    }
+}
+
+/// What stands between the fences, if that is all there is.
+fn unfenced(text: &str) -> Option<&str> {
+    let text = text.trim().strip_prefix("```")?.strip_suffix("```")?;
+    let (language, inner) = text.split_once('\n')?;
+    let inner = inner.trim();
+    let bare = matches!(language.trim(), "" | "json" | "JSON") && !inner.contains("```");
+    bare.then_some(inner)
+}

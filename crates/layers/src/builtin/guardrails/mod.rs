@@ -1,0 +1,170 @@
+//! Guardrails: answers held against rules before they count, and calls of tools before they run.
+//!
+//! A [`Guard`] looks at an answer and lets it pass, mends it, wants it again with a word of feedback, or ends the run.
+//! A [`ToolRule`] says of tools by pattern whether they run, whether a person is asked, what the model is told. They keep
+//! no state, and they do not fail open: if one breaks, the operation fails and the tool does not run.
+//!
+//! Not here: asking again ([`Guardrails::max_retries`] is for whoever does), and what a payload may hold
+//! (`contexture-compile`).
+
+mod calls;
+mod guard;
+mod json;
+mod words;
+
+pub use calls::ToolCalls;
+pub use guard::{Answer, Guard};
+pub use json::JsonOutput;
+pub use words::{Forbidden, MaxLength, OnHit};
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use contexture_compile::Contribution;
+use contexture_ir::Item;
+use contexture_tools::Pattern;
+
+use crate::context::HookContext;
+use crate::decision::{Gate, ToolRequest, Verdict};
+use crate::error::LayerError;
+use crate::id::LayerId;
+use crate::layer::Layer;
+use crate::recall::Recall;
+use crate::spec::{LayerSpec, OnError};
+
+/// Guardrails as a layer, named `guardrails`.
+///
+/// ```
+/// use contexture_ir::{BranchName, ConversationId, Item, Message, Owner, Role};
+/// use contexture_layers::builtin::{Guardrails, MaxLength};
+/// use contexture_layers::{Gate, HookContext, Layers, Verdict};
+///
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # tokio::runtime::Builder::new_current_thread().enable_time().build()?.block_on(async {
+/// let guardrails = Guardrails::new()
+///     .with(MaxLength::new(10))
+///     .rule("delete_*", Gate::Deny("nothing is deleted here".to_owned()));
+/// let layers = Layers::new().with(guardrails)?;
+/// let context = HookContext::new(Owner::new("ada")?, ConversationId::new("c")?, BranchName::main());
+/// let mut states = layers.states([]);
+/// layers.init(&mut states, &context).await?;
+///
+/// let long = [Item::from(Message::text(Role::Assistant, "a long answer"))];
+/// let (verdict, _) = layers.after_model(&mut states, &long, &context).await?;
+/// assert!(matches!(verdict, Verdict::Retry { .. }));
+/// # Ok(())
+/// # })
+/// # }
+/// ```
+#[derive(Clone, Debug)]
+pub struct Guardrails {
+    id: LayerId,
+    guards: Vec<Arc<dyn Guard>>,
+    rules: Vec<ToolRule>,
+    max_retries: u32,
+}
+
+/// What becomes of calls of certain tools.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ToolRule {
+    /// Which tools.
+    pub tool: Pattern,
+    /// What becomes of their calls.
+    pub gate: Gate,
+}
+
+impl Guardrails {
+    /// None.
+    #[must_use]
+    pub fn new() -> Self {
+        Self {
+            id: LayerId::built_in("guardrails"),
+            guards: Vec::new(),
+            rules: Vec::new(),
+            max_retries: 3,
+        }
+    }
+
+    /// One guard more. Each sees the answer as those before it have mended it; the first that wants it again, or the
+    /// end, has the last word.
+    #[must_use]
+    pub fn with(mut self, guard: impl Guard + 'static) -> Self {
+        self.guards.push(Arc::new(guard));
+        self
+    }
+
+    /// One rule for tools more. The first whose pattern fits a tool counts; a tool that none fits may run.
+    #[must_use]
+    pub fn rule(mut self, tool: impl Into<Pattern>, gate: Gate) -> Self {
+        let tool = tool.into();
+        self.rules.push(ToolRule { tool, gate });
+        self
+    }
+
+    /// How often one answer may be asked for again. Default 3.
+    #[must_use]
+    pub const fn retrying(mut self, max_retries: u32) -> Self {
+        self.max_retries = max_retries;
+        self
+    }
+
+    /// How often one answer may be asked for again.
+    #[must_use]
+    pub const fn max_retries(&self) -> u32 {
+        self.max_retries
+    }
+}
+
+impl Default for Guardrails {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+#[async_trait]
+impl Layer for Guardrails {
+    type State = ();
+
+    fn spec(&self) -> LayerSpec {
+        LayerSpec {
+            on_error: OnError::Fail,
+            ..LayerSpec::new(self.id.clone())
+        }
+    }
+
+    async fn recall(&self, (): &(), _: &Recall<'_>) -> Result<Vec<Contribution>, LayerError> {
+        Ok(Vec::new())
+    }
+
+    async fn after_model(
+        &self,
+        (): &mut (),
+        answer: &[Item],
+        _: &HookContext,
+    ) -> Result<Verdict, LayerError> {
+        let mut items = Cow::Borrowed(answer);
+        for guard in &self.guards {
+            match guard.check(&Answer { items: &items }) {
+                Verdict::Pass => {}
+                Verdict::Fix(mended) => items = Cow::Owned(mended),
+                last => return Ok(last),
+            }
+        }
+        Ok(match items {
+            Cow::Borrowed(_) => Verdict::Pass,
+            Cow::Owned(mended) => Verdict::Fix(mended),
+        })
+    }
+
+    async fn before_tool(
+        &self,
+        (): &mut (),
+        call: &ToolRequest,
+        _: &HookContext,
+    ) -> Result<Gate, LayerError> {
+        let tool = call.id();
+        let rule = self.rules.iter().find(|rule| rule.tool.matches(&tool));
+        Ok(rule.map_or(Gate::Allow, |rule| rule.gate.clone()))
+    }
+}
