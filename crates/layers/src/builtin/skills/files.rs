@@ -230,3 +230,36 @@ impl Kind {
         }
     }
 }
+
+#[cfg(all(test, target_os = "linux"))]
+mod tests {
+    use std::os::unix::fs::symlink;
+
+    use rustix::fs::{CWD, FileType, Mode, mknodat};
+
+    use super::*;
+
+    #[test]
+    fn what_is_exchanged_after_it_was_looked_at_is_neither_followed_nor_waited_for() {
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name| folder.path().join(name);
+        std::fs::write(at("file"), "text").unwrap();
+        symlink(at("file"), at("link")).unwrap();
+        symlink(folder.path(), at("up")).unwrap();
+        mknodat(CWD, at("pipe"), FileType::Fifo, Mode::RWXU, 0).unwrap();
+        // As if each had been a file, or a folder, a moment ago.
+        let place = Place::open(folder.path()).unwrap();
+        assert!(place.file("link").is_err());
+        assert!(place.folder("up").is_err());
+        let pipe = place.file("pipe").unwrap();
+        let refused = text_of(&pipe, "pipe", 10).unwrap_err();
+        assert!(matches!(refused, SkillFileError::Kind { .. }), "{refused}");
+        let file = place.file("file").unwrap();
+        assert_eq!(text_of(&file, "file", 4).unwrap(), "text");
+        let refused = text_of(&file, "file", 3).unwrap_err();
+        assert!(
+            matches!(refused, SkillFileError::TooLarge { .. }),
+            "{refused}"
+        );
+    }
+}
