@@ -128,7 +128,8 @@ pub trait Layer: Send + Sync + 'static {
         Ok(Gate::Allow)
     }
 
-    /// What is being appended: the new state is stored in the same transaction. Default: nothing.
+    /// What is being appended: the new state is stored in the same transaction. The context is that of the node it is
+    /// appended to: an answer is not yet one of its `responses`. Default: nothing.
     async fn observe(
         &self,
         state: &mut Self::State,

@@ -51,7 +51,8 @@ pub enum RecallMode {
     Eventual,
 }
 
-/// How long each hook may take; `None` is for ever. A hook that is out of time is dropped, with what it changed.
+/// How long each hook may take; `None` is for ever. A hook that is out of time is dropped, with what it changed, where
+/// it waits: one that computes and never waits takes the time it takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Timeouts {
     /// Default 10 s.

@@ -1,11 +1,12 @@
 //! A layer that fails, panics or is late changes nothing but its own words and its own state.
 
-use contexture_layers::{Hook, Layers, Observed, Outcome, Projection};
+use contexture_ir::RunId;
+use contexture_layers::{ChildEnd, Hook, Layers, Observed, Outcome, Projection, RunEnd};
 use proptest::prelude::*;
 
 use crate::probe::{Act, Log, Probe, context, list, recall, said, texts, written};
 
-const HOOKS: [Hook; 7] = [
+const HOOKS: [Hook; 12] = [
     Hook::Init,
     Hook::OnAppend,
     Hook::Recall,
@@ -13,6 +14,11 @@ const HOOKS: [Hook; 7] = [
     Hook::AfterModel,
     Hook::BeforeTool,
     Hook::Observe,
+    Hook::OnSpawn,
+    Hook::OnParentUpdate,
+    Hook::OnReturn,
+    Hook::OnComplete,
+    Hook::Dispose,
 ];
 
 fn acts() -> impl Strategy<Value = Act> {
@@ -30,6 +36,7 @@ struct Seen {
     words: Vec<String>,
     outcomes: Vec<Outcome>,
     states: Vec<(String, String)>,
+    child: Vec<(String, String)>,
     told: Vec<(String, String)>,
     appended: Vec<contexture_ir::Item>,
 }
@@ -41,6 +48,7 @@ impl Seen {
         self.words.retain(|line| !line.starts_with(&own));
         self.outcomes.retain(|one| one.layer.as_str() != id);
         self.states.retain(|(layer, _)| layer != id);
+        self.child.retain(|(layer, _)| layer != id);
         self.told.retain(|(layer, _)| layer != id);
         self.appended.retain(|item| *item != said(id));
         self
@@ -80,11 +88,29 @@ async fn run(layers: &Layers) -> Seen {
         usage: None,
     };
     layers.observe(&mut states, seen, &context).await.unwrap();
+    let mut outcomes = gathered.outcomes;
+    let mut child = layers.states([]);
+    let spawned = layers.on_spawn(&states, &mut child, &context).await;
+    outcomes.extend(spawned.unwrap());
+    let updated = layers.on_parent_update(&mut child, &states, &context).await;
+    outcomes.extend(updated.unwrap());
+    let end = ChildEnd {
+        run: RunId::derive("test", &[]),
+        end: RunEnd::Completed,
+        result: None,
+        usage: <_>::default(),
+    };
+    let returned = layers.on_return(&mut states, &child, &end, &context).await;
+    outcomes.extend(returned.unwrap());
+    let done = RunEnd::Completed;
+    outcomes.extend(layers.on_complete(&mut states, &done, &context).await);
+    outcomes.extend(layers.dispose(&states).await);
     let told = context.take_told().into_iter();
     Seen {
         words: texts(&gathered.contributions),
-        outcomes: gathered.outcomes,
+        outcomes,
         states: written(layers, &states),
+        child: written(layers, &child),
         told: told
             .map(|event| (event.layer.to_string(), event.name))
             .collect(),
