@@ -140,7 +140,7 @@ pub trait Layer: Send + Sync + 'static {
         Ok(())
     }
 
-    /// The first state in a child run; `None` leaves the layer out of it. Default: a copy.
+    /// The first state in a child run, if the layer has none there; `None` leaves it out of the run. Default: a copy.
     async fn on_spawn(
         &self,
         parent: &Self::State,

@@ -276,7 +276,8 @@ impl Layers {
         Ok(outcomes)
     }
 
-    /// The states a child run begins with. `child` are those its own path has already; what has one there keeps it.
+    /// The states a child run begins with. `child` are those it has already, of its own path or shared with its parent:
+    /// a layer that has one there keeps it, unless its parent's leaves it out.
     ///
     /// # Errors
     /// The failure of a layer that must not fail.
@@ -288,7 +289,7 @@ impl Layers {
     ) -> Result<Vec<Outcome>, LayersError> {
         let mut outcomes = Vec::new();
         for ((layer, slot), from) in self.iter().zip(&mut child.slots).zip(&parent.slots) {
-            let (Now::Absent, Some(from)) = (&slot.now, from.ready()) else {
+            let (Now::Absent | Now::Ready(..), Some(from)) = (&slot.now, from.ready()) else {
                 continue;
             };
             let apart = context.apart();
@@ -405,7 +406,8 @@ impl Layers {
     }
 }
 
-/// Takes a layer's first state; `None` leaves it out. One that fails is skipped until the states are read again.
+/// Takes a layer's first state where there is none; `None` leaves the layer out. One that fails and has no state is
+/// skipped until the states are read again.
 fn begun(
     layer: &dyn Erased,
     slot: &mut Slot,
@@ -414,6 +416,7 @@ fn begun(
     apart: &HookContext,
 ) -> Result<(), LayerError> {
     let begun = run.and_then(|state| match state {
+        Some(_) if slot.ready().is_some() => Ok(()),
         Some(state) => slot.set(layer, state),
         None => {
             slot.now = Now::LeftOut;
@@ -422,6 +425,7 @@ fn begun(
     });
     match &begun {
         Ok(()) => context.take_over(apart),
+        Err(_) if slot.ready().is_some() => {}
         Err(error) => slot.now = Now::Broken(error.to_string()),
     }
     begun

@@ -166,6 +166,8 @@ async fn a_child_begins_with_what_its_parents_layers_give_it() {
         Probe::new("a", &log),
         Probe::new("out", &log).on(Hook::OnSpawn, Act::LeaveOut),
         Probe::new("own", &log),
+        Probe::new("out-own", &log).on(Hook::OnSpawn, Act::LeaveOut),
+        Probe::new("bad-own", &log).on(Hook::OnSpawn, Act::Fail),
         Probe::new("bad", &log).on(Hook::OnSpawn, Act::Fail),
         Probe::new("unread", &log),
     ]);
@@ -173,6 +175,8 @@ async fn a_child_begins_with_what_its_parents_layers_give_it() {
     let unreadable = stored(1, "{");
     let mut child = layers.states([
         (id("own"), stored(1, "7")),
+        (id("out-own"), stored(1, "7")),
+        (id("bad-own"), stored(1, "7")),
         (id("unread"), unreadable.clone()),
     ]);
     taken(&log);
@@ -180,12 +184,15 @@ async fn a_child_begins_with_what_its_parents_layers_give_it() {
         .on_spawn(&parent, &mut child, &context())
         .await
         .unwrap();
-    assert_eq!(taken(&log), ["a on_spawn", "out on_spawn", "bad on_spawn"]);
+    let asked = ["a", "out", "own", "out-own", "bad-own", "bad"];
+    assert_eq!(taken(&log), asked.map(|id| format!("{id} on_spawn")));
     layers.init(&mut child, &context()).await.unwrap();
     assert_eq!(taken(&log), [""; 0], "a child begins once");
     assert_eq!(written(&layers, &child), [("a".into(), "101".into())]);
-    assert_eq!(layers.data(&child, "own").unwrap().get(), "7");
-    for gone in ["out", "bad", "unread"] {
+    for own in ["own", "bad-own"] {
+        assert_eq!(layers.data(&child, own).unwrap().get(), "7");
+    }
+    for gone in ["out", "out-own", "bad", "unread"] {
         assert!(layers.data(&child, gone).is_err(), "{gone}");
     }
 }
