@@ -31,7 +31,7 @@ pub struct CompiledCall {
     /// What is in it and why.
     pub report: Report,
     /// What to consider before the next call.
-    pub advice: Option<Advice>,
+    pub advice: Advice,
     pub(crate) plan: Plan,
     pub(crate) plan_key: String,
     pub(crate) base: Option<NodeId>,
