@@ -3,8 +3,6 @@
 //! A payload is `before · elements joined by commas · after`. It is flattened only when it is sent.
 //! Cache marks are set on the finished pieces, so that the pieces stay the same whatever is marked.
 
-mod holding;
-
 use std::fmt;
 use std::sync::Arc;
 
@@ -28,8 +26,6 @@ pub struct Payload {
     elements: Rope,
     after: Arc<str>,
     len: usize,
-    /// With what a cache object holds that this one leaves out, if it names one.
-    whole: Option<Arc<Self>>,
 }
 
 /// What stands around the elements, as far as its bytes do not tell.
@@ -59,7 +55,6 @@ impl Payload {
             before,
             elements,
             after,
-            whole: None,
         };
         payload.measure();
         payload
@@ -69,17 +64,9 @@ impl Payload {
         self.len = self.pieces().map(str::len).sum();
     }
 
-    /// The payload with what a cache object holds of it; itself if it names none.
-    pub(crate) fn whole(&self) -> &Self {
-        self.whole.as_deref().unwrap_or(self)
-    }
-
-    /// The payload as its provider's cache sees it: with what a cache object holds that it names.
+    /// The payload as its provider's cache sees it.
     #[must_use]
     pub fn outline(&self) -> Outline {
-        if let Some(whole) = &self.whole {
-            return whole.outline();
-        }
         let head = &*self.head;
         let around = format!("{}{}", self.before, self.after);
         let fields = Fields::parse(&around).unwrap_or_default();

@@ -7,7 +7,7 @@
 //! Not here: what is learned ([`contexture_compile::Calibration`]).
 
 use contexture_compile::{
-    Cancel, CompileInput, CompileRequest, Compiled, Refusal, Report, compile,
+    Cancel, CompileInput, CompileRequest, Compiled, Pass, Refusal, Report, compile,
 };
 use contexture_ir::{ContentHash, Usage};
 use contexture_store::{Error as StoreError, Expected, KeyScope, PutEntry};
@@ -34,6 +34,8 @@ impl Conversation {
         cancel: Option<&Cancel>,
     ) -> Result<Compiled, Refusal> {
         let newest = self.newest(&inputs.request).await;
+        let passes = inputs.passes.clone();
+        let passes: Vec<&dyn Pass> = passes.iter().map(AsRef::as_ref).collect();
         let plan = &given.plan;
         let known = self.engine().calibrates() && plan.prefix.is_some();
         inputs.request.narrowing = if known {
@@ -41,7 +43,7 @@ impl Conversation {
         } else {
             newest.narrowing
         };
-        let compiled = self.run(&inputs.input(given, cancel));
+        let compiled = self.run(&inputs.input(given, &passes, cancel));
         let begins = match &compiled {
             Ok(compiled) => compiled.report.epoch.opened,
             Err(refusal) => matches!(refusal, Refusal::DoesNotFit { .. }),
@@ -50,7 +52,7 @@ impl Conversation {
             return compiled;
         }
         inputs.request = newest;
-        self.run(&inputs.input(given, cancel))
+        self.run(&inputs.input(given, &passes, cancel))
     }
 
     fn run(&self, input: &CompileInput<'_>) -> Result<Compiled, Refusal> {

@@ -3,23 +3,22 @@
 use std::sync::Arc;
 
 use contexture_compile::{
-    Advice, Band, CompileRequest, Compiled, Content, Contribution, PathItem, Payload, Plan, Report,
+    Advice, Band, CompileRequest, Compiled, Content, Contribution, Payload, Plan, Report,
 };
 use contexture_ir::{BranchName, ContentHash, NodeId};
+use contexture_layers::{LayerEvent, Outcome};
 use contexture_render::{Renderer, XmlRenderer};
-use contexture_store::{At, State, StateKey};
+use contexture_store::At;
 use contexture_wire::{Format, Renames};
 use tracing::Instrument;
 
-use crate::compaction::Covers;
 use crate::conversation::Conversation;
 use crate::error::EngineError;
 use crate::events::Happened;
 use crate::inputs::{CallInputs, Given};
 use crate::instructions::Instructions;
+use crate::layer_store::Standing;
 use crate::options::CompileOptions;
-use crate::path::Path;
-use crate::pins::Pins;
 use crate::spans::compile_span;
 use crate::targets::TargetChoice;
 
@@ -31,7 +30,11 @@ pub struct CompiledCall {
     /// What is in it and why.
     pub report: Report,
     /// What to consider before the next call.
-    pub advice: Advice,
+    pub advice: Option<Advice>,
+    /// What became of each layer's words.
+    pub outcomes: Vec<Outcome>,
+    /// What layers told: which notes are shown, say.
+    pub told: Vec<LayerEvent>,
     pub(crate) plan: Plan,
     pub(crate) plan_key: String,
     pub(crate) base: Option<NodeId>,
@@ -40,9 +43,6 @@ pub struct CompiledCall {
     pub(crate) renames: Renames,
     pub(crate) inputs: Arc<CallInputs>,
 }
-
-/// What the keys of the state that decides about calls begin with: plans, compactions in effect, pins.
-const DECISIONS: &str = "@";
 
 impl CompiledCall {
     pub(crate) fn new(
@@ -56,6 +56,8 @@ impl CompiledCall {
             payload: compiled.payload,
             report: compiled.report,
             advice: compiled.advice,
+            outcomes: Vec::new(),
+            told: Vec::new(),
             plan: compiled.plan,
             plan_key,
             base,
@@ -115,18 +117,30 @@ impl Conversation {
         let path = self.whole_path(At::Branch(branch.clone())).await?;
         // Everything else is read at the node the path ended at, so that all of it is of one instant.
         let at = path.head.map_or(At::Branch(branch.clone()), At::Node);
-        let mut contributions = said_before(&self.instructions(at.clone()).await?)?;
+        let state = self.state_at(at, "").await?;
+        let mut contributions = said_before(&self.instructions_in(&state)?)?;
         contributions.extend(self.aside_now().contributions(&model.capabilities)?);
         contributions.extend_from_slice(options.also);
         let plan_key = format!("@plan/{}/{}", target.format(), target.model());
-        let given = self.given(&path, at, &plan_key).await?;
+        let given = Given::of(&path, &state, &plan_key)?;
         if let Some(tools) = options.tools {
             request = tools.offer(request, given.plan.tools.as_ref(), model);
         }
+        let own;
+        let session = match options.layers {
+            Some(session) => session,
+            None => {
+                own = self.session_at(Standing::of(&path), &state, None).await?;
+                &own
+            }
+        };
+        let said = self.recall(session, &given, &mut request, model).await?;
+        contributions.extend(said.contributions);
         let mut inputs = CallInputs {
             request,
             contributions,
             encoding: model.encoding,
+            passes: said.passes,
         };
         self.tell(|| Happened::CompileStart {
             model: inputs.request.model.clone(),
@@ -135,9 +149,11 @@ impl Conversation {
         let compiling = self.compile_calibrated(&mut inputs, &given, options.cancel);
         let compiled = compiling.instrument(span).await?;
         self.tell(|| done(&inputs.request, &compiled.report));
-        Ok(CompiledCall::new(
-            compiled, inputs, plan_key, branch, path.head,
-        ))
+        Ok(CompiledCall {
+            outcomes: said.outcomes,
+            told: session.take_told(),
+            ..CompiledCall::new(compiled, inputs, plan_key, branch, path.head)
+        })
     }
 
     /// By what a provider shall know calls of one conversation, whose prefixes are alike. A hash, as names may
@@ -146,38 +162,6 @@ impl Conversation {
         let name = format!("prompt cache\n{}\n{}", self.owner(), self.id());
         ContentHash::of(name.as_bytes())
     }
-
-    /// What the tree says at the end of a path, for a call with this plan.
-    pub(crate) async fn given(
-        &self,
-        path: &Path,
-        at: At,
-        plan_key: &str,
-    ) -> Result<Given, EngineError> {
-        let state = self.state_at(at, DECISIONS).await?;
-        let pinned = Pins::read(&state)?.nodes();
-        let items = path.nodes.iter().zip(&path.items);
-        let items = items.map(|(node, item)| PathItem {
-            node: Some(node.id),
-            item: Arc::clone(item),
-            hash: node.content_hash,
-            audience: node.audience,
-            pinned: pinned.contains(&node.id),
-        });
-        Ok(Given {
-            items: items.collect(),
-            covers: Covers::read(&state)?.on(&path.nodes),
-            plan: plan(&state, plan_key)?,
-        })
-    }
-}
-
-/// The plan of the last call that is on this path; a first call has an empty one.
-fn plan(state: &State, key: &str) -> Result<Plan, EngineError> {
-    let stored = state.value(&StateKey::new(key)?);
-    // A plan is an optimisation: one that cannot be read is as good as none.
-    let read = stored.and_then(|bytes| serde_json::from_slice(bytes).ok());
-    Ok(read.unwrap_or_default())
 }
 
 /// What is said before the history, as contributions: an imported history's own messages, then the

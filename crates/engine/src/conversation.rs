@@ -5,13 +5,14 @@
 //! the store when asked, so two handles never disagree about what happened.
 
 use std::fmt;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use contexture_compile::{Aside, Scratch};
 use contexture_ir::{BranchName, ConversationId, Fragment, Owner, Raw};
+use contexture_layers::{Layers, Recalled};
 use contexture_store::{
     At, Conversation as Record, ConversationUpdate, Error as StoreError, MetadataChange,
-    ReadRequest, StateChange, Store, TitleChange,
+    ReadRequest, State, StateChange, Store, TitleChange,
 };
 
 use crate::calibrations::Calibrations;
@@ -38,6 +39,8 @@ struct Inner {
     outline: Mutex<Outline>,
     calibrations: Calibrations,
     seen: Seen,
+    recalled: Mutex<Recalled>,
+    resource: OnceLock<Option<String>>,
 }
 
 /// What a handle remembers.
@@ -46,6 +49,7 @@ struct Local {
     /// `None` until `set` is called: then what the path carries counts.
     fragments: Option<Vec<Fragment>>,
     aside: Aside,
+    layers: Layers,
 }
 
 impl Conversation {
@@ -59,6 +63,7 @@ impl Conversation {
             branch,
             fragments: None,
             aside: Aside::new(),
+            layers: engine.layers().clone(),
         });
         let scratch = Mutex::new(Scratch::new());
         Self {
@@ -71,6 +76,8 @@ impl Conversation {
                 outline: Mutex::default(),
                 calibrations: Calibrations::default(),
                 seen: Seen::default(),
+                recalled: Mutex::default(),
+                resource: OnceLock::new(),
             }),
         }
     }
@@ -230,7 +237,12 @@ impl Conversation {
     /// What is said before the history: the handle's fragments if any were set, else what the path
     /// carries; imported leading messages in any case.
     pub(crate) async fn instructions(&self, at: At) -> Result<Instructions, EngineError> {
-        let mut instructions = Instructions::read(&self.state_at(at, PREFIX).await?)?;
+        self.instructions_in(&self.state_at(at, PREFIX).await?)
+    }
+
+    /// The same, of a state that was read.
+    pub(crate) fn instructions_in(&self, state: &State) -> Result<Instructions, EngineError> {
+        let mut instructions = Instructions::read(state)?;
         if let Some(fragments) = self.local().fragments.clone() {
             instructions.fragments = fragments;
         }
@@ -257,6 +269,32 @@ impl Conversation {
 
     pub(crate) fn calibrations(&self) -> &Calibrations {
         &self.inner.calibrations
+    }
+
+    /// Replaces the handle's layers. Their states are where they were: on the path, with the resource, with the owner.
+    pub fn set_layers(&self, layers: Layers) {
+        self.local().layers = layers;
+    }
+
+    /// The handle's layers; the engine's until others are set.
+    #[must_use]
+    pub fn layers(&self) -> Layers {
+        self.local().layers.clone()
+    }
+
+    /// The conversation's resource. It never changes.
+    pub(crate) async fn resource(&self) -> Result<Option<String>, EngineError> {
+        if let Some(resource) = self.inner.resource.get() {
+            return Ok(resource.clone());
+        }
+        let resource = self.record_of().await?.resource;
+        Ok(self.inner.resource.get_or_init(|| resource).clone())
+    }
+
+    /// What layers said last. Whoever takes it puts it back.
+    pub(crate) fn recalled(&self) -> MutexGuard<'_, Recalled> {
+        let recalled = self.inner.recalled.lock();
+        recalled.unwrap_or_else(PoisonError::into_inner)
     }
 
     pub(crate) fn seen(&self) -> &Seen {

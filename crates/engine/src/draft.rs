@@ -5,10 +5,14 @@
 //! the first outcome was unknown say, stores once: its ids derive from a key made with the draft.
 
 use contexture_ir::{Body, Fragment, Item, NodeId, UiMessage};
+use contexture_store::Error as StoreError;
 
 use crate::conversation::Conversation;
 use crate::error::EngineError;
 use crate::save::{Committed, Staged};
+
+/// How often a draft is stored anew because others change layers' states. Each time somebody got through.
+const TRIES: usize = 100;
 
 /// Messages and items to be stored together. Made by [`Conversation::draft`].
 #[derive(Debug)]
@@ -87,10 +91,17 @@ impl Draft {
     pub async fn commit(&mut self) -> Result<Committed, EngineError> {
         let mut staged = self.staged(|fragment| fragment.persist)?;
         self.chat.replace_last_assistant(&mut staged).await?;
-        let committed = self
-            .chat
-            .store_staged(&self.key, staged, self.based_on)
-            .await?;
+        let mut tries = TRIES;
+        let committed = loop {
+            let staged = staged.clone();
+            let stored = self.chat.store_staged(&self.key, staged, self.based_on);
+            tries -= 1;
+            match stored.await {
+                // Another changed what a layer keeps meanwhile: it sees the draft again, behind that.
+                Err(EngineError::Store(StoreError::StateConflict { .. })) if tries > 0 => {}
+                stored => break stored?,
+            }
+        };
         self.staged.clear();
         self.items.clear();
         self.key = self.chat.engine().fresh_key();

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use contexture_catalogue::Catalogue;
 use contexture_ir::{ConversationId, NodeId, Owner};
+use contexture_layers::Layers;
 use contexture_offload::OffloadStore;
 use contexture_store::{
     Conversation as Record, ConversationPage, ListConversations, MemoryStore, Store,
@@ -34,6 +35,7 @@ pub struct Engine {
     calibrates: bool,
     targets: Arc<Targets>,
     watchers: Arc<Watchers>,
+    layers: Layers,
 }
 
 impl Engine {
@@ -52,6 +54,7 @@ impl Engine {
             calibrates: true,
             targets: Arc::default(),
             watchers: Arc::default(),
+            layers: Layers::new(),
         }
     }
 
@@ -118,6 +121,14 @@ impl Engine {
     #[must_use]
     pub fn with_offload(mut self, store: Arc<dyn OffloadStore>, over: usize) -> Self {
         self.copies = Some(Copies { store, over });
+        self
+    }
+
+    /// The same engine, whose conversations have these layers unless a handle is given
+    /// [others](crate::Conversation::set_layers). Default: none.
+    #[must_use]
+    pub fn with_layers(mut self, layers: Layers) -> Self {
+        self.layers = layers;
         self
     }
 
@@ -191,6 +202,10 @@ impl Engine {
 
     pub(crate) const fn calibrates(&self) -> bool {
         self.calibrates
+    }
+
+    pub(crate) const fn layers(&self) -> &Layers {
+        &self.layers
     }
 
     pub(crate) fn watchers(&self) -> &Watchers {

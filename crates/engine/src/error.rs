@@ -13,6 +13,15 @@ pub enum EngineError {
     /// A name or id breaks its rule.
     #[error(transparent)]
     Name(#[from] contexture_ir::Error),
+    /// A layer that must not fail did, or there is no such layer.
+    #[error(transparent)]
+    Layers(#[from] contexture_layers::LayersError),
+    /// A layer's state cannot be had or kept.
+    #[error(transparent)]
+    LayerState(#[from] contexture_layers::LayerError),
+    /// A layer's function gave no result.
+    #[error(transparent)]
+    Function(#[from] contexture_layers::FunctionError),
     /// No backend for this address.
     #[error("cannot open {address:?}: expected a path, `sqlite:<path>` or `memory:`")]
     UnsupportedDatabase {
@@ -180,6 +189,8 @@ impl EngineError {
         match self {
             Self::Store(error) => error.kind(),
             Self::Name(_) => "bad_name",
+            Self::Layers(_) | Self::LayerState(_) => "layer",
+            Self::Function(_) => "function",
             Self::UnsupportedDatabase { .. } => "unsupported_database",
             Self::NoLink { .. } => "not_found",
             Self::Evicted { .. } => "evicted",
@@ -215,6 +226,9 @@ impl EngineError {
             Self::Store(error) => error.is_retryable(),
             Self::Offload(error) => error.is_retryable(),
             Self::Name(_)
+            | Self::Layers(_)
+            | Self::LayerState(_)
+            | Self::Function(_)
             | Self::UnsupportedDatabase { .. }
             | Self::NoLink { .. }
             | Self::Evicted { .. }

@@ -2,7 +2,7 @@
 //!
 //! A watcher reads small owned values from a queue of its own; nothing of it runs where calls are
 //! compiled. So one that panics harms itself alone, and one that is slow misses events, is told how
-//! many, and makes nobody wait. There is no content in events: ids, names, figures.
+//! many, and makes nobody wait. The engine's own events have no content: ids, names, figures.
 //!
 //! Not here: what is stored ([`contexture_store::Event`]), which nobody misses; spans for tracing, which
 //! stand where the work is done.
@@ -14,6 +14,7 @@ use std::time::Duration;
 
 use contexture_compile::EpochReason;
 use contexture_ir::{ConversationId, NodeId, Owner, ResponseId, Usage};
+use contexture_layers::LayerEvent;
 
 use crate::copies::CopyReport;
 
@@ -75,6 +76,8 @@ pub enum Happened {
         /// How many, and how many could not be.
         report: CopyReport,
     },
+    /// A layer told something: which note changed, say. Its facts may quote what the conversation says.
+    Layer(LayerEvent),
     /// A model read again what it was shown in part.
     ContextRead,
 }

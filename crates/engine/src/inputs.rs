@@ -1,10 +1,18 @@
 //! What goes into a call: what the tree gives, and what comes beside it.
 
+use std::sync::Arc;
+
 use contexture_catalogue::Encoding;
 use contexture_compile::{
-    Cancel, CompileInput, CompileRequest, Contribution, Cover, PathItem, Plan,
+    Cancel, CompileInput, CompileRequest, Contribution, Cover, Pass, PathItem, Plan,
 };
+use contexture_store::{State, StateKey};
 use contexture_tokens::counter_for;
+
+use crate::compaction::Covers;
+use crate::error::EngineError;
+use crate::path::Path;
+use crate::pins::Pins;
 
 /// What the tree gives to a call.
 #[derive(Debug, Default)]
@@ -20,6 +28,8 @@ pub(crate) struct CallInputs {
     pub(crate) request: CompileRequest,
     pub(crate) contributions: Vec<Contribution>,
     pub(crate) encoding: Encoding,
+    /// Passes of layers over the history. They are code, and not kept.
+    pub(crate) passes: Vec<Arc<dyn Pass>>,
 }
 
 impl CallInputs {
@@ -27,12 +37,13 @@ impl CallInputs {
     pub(crate) fn input<'a>(
         &'a self,
         given: &'a Given,
+        passes: &'a [&'a dyn Pass],
         cancel: Option<&'a Cancel>,
     ) -> CompileInput<'a> {
         CompileInput {
             path: &given.items,
             covers: &given.covers,
-            passes: &[],
+            passes,
             contributions: &self.contributions,
             plan: &given.plan,
             request: &self.request,
@@ -40,4 +51,35 @@ impl CallInputs {
             cancel,
         }
     }
+}
+
+/// What the keys of the state that decides about calls begin with: plans, compactions in effect, pins.
+pub(crate) const DECISIONS: &str = "@";
+
+impl Given {
+    /// What the tree says at the end of a path, for a call with this plan.
+    pub(crate) fn of(path: &Path, state: &State, plan_key: &str) -> Result<Self, EngineError> {
+        let pinned = Pins::read(state)?.nodes();
+        let items = path.nodes.iter().zip(&path.items);
+        let items = items.map(|(node, item)| PathItem {
+            node: Some(node.id),
+            item: Arc::clone(item),
+            hash: node.content_hash,
+            audience: node.audience,
+            pinned: pinned.contains(&node.id),
+        });
+        Ok(Self {
+            items: items.collect(),
+            covers: Covers::read(state)?.on(&path.nodes),
+            plan: plan(state, plan_key)?,
+        })
+    }
+}
+
+/// The plan of the last call that is on this path; a first call has an empty one.
+fn plan(state: &State, key: &str) -> Result<Plan, EngineError> {
+    let stored = state.value(&StateKey::new(key)?);
+    // A plan is an optimisation: one that cannot be read is as good as none.
+    let read = stored.and_then(|bytes| serde_json::from_slice(bytes).ok());
+    Ok(read.unwrap_or_default())
 }

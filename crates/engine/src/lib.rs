@@ -6,6 +6,7 @@
 //!
 //! Not here: HTTP, SQL, providers' formats, the decisions of the compiler.
 
+mod appending;
 mod branches;
 mod builder;
 mod calibrating;
@@ -25,6 +26,11 @@ mod import;
 mod inputs;
 mod instructions;
 mod known;
+
+mod layer_handle;
+mod layer_host;
+mod layer_session;
+mod layer_store;
 mod messages;
 mod offload;
 mod open;
@@ -33,6 +39,7 @@ mod origin;
 mod outline;
 mod path;
 mod pins;
+mod recalling;
 mod record;
 mod record_level;
 mod recording;
@@ -51,6 +58,7 @@ mod unreplayable;
 mod usage;
 mod whole_path;
 
+pub use appending::StepAppend;
 pub use builder::ConversationBuilder;
 pub use call::CompiledCall;
 pub use compaction::{
@@ -67,11 +75,14 @@ pub use error::EngineError;
 pub use events::{EngineEvent, Events, Happened};
 pub use import::{ImportOptions, Imported, Parted};
 pub use instructions::Instructions;
+pub use layer_handle::LayerHandle;
+pub use layer_session::{LayerSession, run_prefix};
+pub use layer_store::RunPlace;
 pub use messages::For;
 pub use offload::{Kept, Linked};
 pub use open::Database;
 pub use options::{CompileOptions, RegistryTools};
-pub use record::Recorded;
+pub use record::{RecordOptions, Recorded, RunStep};
 pub use record_level::RecordLevel;
 pub use replay::Replayed;
 pub use resolve::Resolved;

@@ -4,6 +4,8 @@ use contexture_catalogue::ModelSpec;
 use contexture_compile::{Cancel, CompileRequest, Contribution, OfferedTools};
 use contexture_tools::{Choice, Loaded, Manner, Registry, Wish};
 
+use crate::layer_session::LayerSession;
+
 /// How to compile a call; see [`Conversation::compile_with`](crate::Conversation::compile_with). A list of
 /// contributions is options that say these too.
 ///
@@ -24,6 +26,8 @@ pub struct CompileOptions<'a> {
     pub also: &'a [Contribution],
     /// Tools out of a registry, offered behind the target's own. Default: none.
     pub tools: Option<RegistryTools<'a>>,
+    /// The layers of a run, in the states the run has them in. Default: the handle's, in those stored.
+    pub layers: Option<&'a LayerSession>,
     /// What may call the compile off from another thread; it is looked at between the passes. Default:
     /// nothing.
     pub cancel: Option<&'a Cancel>,

@@ -78,6 +78,8 @@ pub(crate) struct Path {
     pub(crate) head: Option<NodeId>,
     pub(crate) nodes: Vec<Arc<Node>>,
     pub(crate) items: Vec<Arc<Item>>,
+    /// Answers of models, as far as the nodes name them.
+    responses: u64,
 }
 
 /// Nodes read at a time from the end of a path.
@@ -127,6 +129,11 @@ impl Path {
         Ok(new)
     }
 
+    /// Answers of models on it.
+    pub(crate) const fn responses(&self) -> u64 {
+        self.responses
+    }
+
     /// Adds what a page continues it by.
     pub(crate) fn grow(&mut self, page: Page) -> Result<(), EngineError> {
         self.extend(page.nodes)?;
@@ -135,10 +142,15 @@ impl Path {
     }
 
     fn extend(&mut self, nodes: Vec<Arc<Node>>) -> Result<(), EngineError> {
-        for node in &nodes {
-            self.items.push(Arc::new(parse(node)?));
+        for node in nodes {
+            self.items.push(Arc::new(parse(&node)?));
+            // The items of an answer stand together.
+            let last = self.nodes.last().and_then(|last| last.response);
+            if node.response.is_some() && node.response != last {
+                self.responses += 1;
+            }
+            self.nodes.push(node);
         }
-        self.nodes.extend(nodes);
         Ok(())
     }
 }

@@ -3,8 +3,9 @@
 use std::sync::Arc;
 
 use contexture_ir::{
-    Audience, BranchName, FinishReason, MessageId, NodeId, ResponseId, Usage, meaning_hash,
+    Audience, BranchName, FinishReason, Item, MessageId, NodeId, ResponseId, RunId, Usage,
 };
+use contexture_layers::Observed;
 use contexture_store::{
     AppendAt, AppendRequest, At, NewItem, Node, NodeKind, OnMoved, ReadRequest, StateChange,
     StateKey, StatePatch,
@@ -17,14 +18,55 @@ use crate::conversation::Conversation;
 use crate::engine::Engine;
 use crate::error::EngineError;
 use crate::events::Happened;
+use crate::layer_session::LayerSession;
 use crate::path::message_of;
 use crate::spans::{record_span, tell_answer};
+use crate::state_node::state_node;
 
 /// The schema version of a stored plan.
 pub(crate) const PLAN_VERSION: u32 = 1;
 
 /// How far back an answer looks for the output it goes on from, behind compactions and changes of state.
 const BEFORE: u64 = 16;
+
+/// The step of a run that an item comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RunStep {
+    /// The run.
+    pub run: RunId,
+    /// Its step.
+    pub step: u32,
+}
+
+/// How to store an answer; see [`Conversation::record_with`].
+#[derive(Debug)]
+pub struct RecordOptions<'a> {
+    /// The layers of a run, in the states the run has them in. Default: the handle's, in those stored.
+    pub layers: Option<&'a mut LayerSession>,
+    /// The step it comes from.
+    pub step: Option<RunStep>,
+    /// Changes of state stored with it.
+    pub changes: Vec<StateChange>,
+    /// What is kept in the place of what the answer says.
+    pub instead: Option<Vec<Item>>,
+    /// Who sees it. Default: everyone.
+    pub audience: Audience,
+    /// Items stored behind it, in the same transaction.
+    pub behind: Vec<NewItem>,
+}
+
+impl Default for RecordOptions<'_> {
+    fn default() -> Self {
+        Self {
+            layers: None,
+            step: None,
+            changes: Vec::new(),
+            instead: None,
+            audience: Audience::ALL,
+            behind: Vec::new(),
+        }
+    }
+}
 
 /// What became of a model's answer.
 #[derive(Clone, Debug, PartialEq)]
@@ -74,8 +116,22 @@ impl Conversation {
         call: &CompiledCall,
         response: &str,
     ) -> Result<Recorded, EngineError> {
+        self.record_with(call, response, RecordOptions::default())
+            .await
+    }
+
+    /// As [`Self::record`], as a run does it.
+    ///
+    /// # Errors
+    /// As [`Self::record`]; [`EngineError::Layers`] for a layer that must not fail.
+    pub async fn record_with(
+        &self,
+        call: &CompiledCall,
+        response: &str,
+        options: RecordOptions<'_>,
+    ) -> Result<Recorded, EngineError> {
         let span = record_span(self);
-        self.record_answer(call, response, &span)
+        self.record_answer(call, response, options, &span)
             .instrument(span.clone())
             .await
     }
@@ -84,6 +140,7 @@ impl Conversation {
         &self,
         call: &CompiledCall,
         response: &str,
+        options: RecordOptions<'_>,
         span: &Span,
     ) -> Result<Recorded, EngineError> {
         let mut lifted = lift(call.format(), response)?;
@@ -98,25 +155,29 @@ impl Conversation {
         let id = ResponseId::from_bytes(*key.as_bytes());
         let message = self.answering_message(call.base, key).await?;
         let now = self.engine().now_ms();
-        let mut said = lifted.transcript.items;
+        let mut said = options.instead.unwrap_or(lifted.transcript.items);
         let node = |index| Engine::node_id(key.as_bytes(), index);
         let adopted = self.adopt(call, &mut said, node).await?;
-        let items = said.iter().enumerate().map(|(index, item)| NewItem {
-            message_id: Some(message.clone()),
-            response: Some(id),
-            origin: contexture_ir::Origin::Model,
-            meaning_hash: meaning_hash(item),
-            ..NewItem::new(
-                node(index),
-                item,
-                match self.engine().secrets() {
-                    Some(secrets) => secrets.item(item).to_json(),
-                    None => item.to_json(),
-                },
-                now,
-            )
-        });
-        let items: Vec<NewItem> = items.collect();
+        let mut items = Vec::new();
+        for (index, item) in said.iter().enumerate() {
+            items.push(NewItem {
+                audience: options.audience,
+                origin: contexture_ir::Origin::Model,
+                ..self.new_item(node(index), item, options.step)
+            });
+        }
+        if items.is_empty() {
+            // An answer without a word has its cost.
+            items.push(state_node(node(0), now)?);
+        }
+        for item in &mut items {
+            item.message_id = Some(message.clone());
+            item.response = Some(id);
+            item.run = options.step.map(|step| step.run);
+            item.step = options.step.map(|step| step.step);
+        }
+        let nodes: Vec<NodeId> = items.iter().map(|item| item.id).collect();
+        items.extend(options.behind);
         let info = lifted.transcript.response.unwrap_or_default();
         tell_answer(span, lifted.transcript.model.as_deref(), &info);
         let response = self.engine().response_record(id, call, &info);
@@ -131,9 +192,16 @@ impl Conversation {
             finish: info.finish,
             losses: lifted.losses,
         };
-        if items.is_empty() {
-            return Ok(recorded);
-        }
+        let mut own;
+        let session = match options.layers {
+            Some(session) => Some(session),
+            None if self.layers().is_empty() => None,
+            None => {
+                let base = call.base.map_or(At::Branch(call.branch.clone()), At::Node);
+                own = self.session_from(base, None).await?;
+                Some(&mut own)
+            }
+        };
         let at = AppendAt::Head {
             branch: call.branch.clone(),
             head: call.base,
@@ -143,8 +211,15 @@ impl Conversation {
         request.patch = self.answer_patch(call)?;
         let covers = adopted.iter().map(|adopted| adopted.change.clone());
         request.patch.changes.extend(covers);
+        request.patch.changes.extend(options.changes);
         request.response = Some(response);
-        let appended = self.append_request(request).await?;
+        let seen = Observed {
+            items: &said,
+            nodes: &nodes,
+            response: Some(id),
+            usage: recorded.usage.as_ref(),
+        };
+        let appended = self.append_observed(request, seen, session).await?;
         recorded.head = appended.head;
         recorded.sibling = appended.sibling;
         recorded.nodes = appended.nodes;

@@ -85,6 +85,10 @@ impl Engine {
         if level == RecordLevel::Hashes {
             return hashes.into();
         }
+        if !call.inputs.passes.is_empty() {
+            // Code is not kept, so the call could not be compiled again.
+            return hashes.into();
+        }
         record.call = store_call(&call.inputs.request, &call.inputs.contributions).ok();
         record.payload = (level == RecordLevel::Payload).then(|| call.payload.to_json());
         let whole = bytes(&record);

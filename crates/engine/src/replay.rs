@@ -10,7 +10,7 @@ use contexture_store::{At, ReadRequest, ResponseInputs};
 
 use crate::conversation::Conversation;
 use crate::error::EngineError;
-use crate::inputs::{CallInputs, Given};
+use crate::inputs::{CallInputs, DECISIONS, Given};
 use crate::path::Pages;
 use crate::recording::{CallRecord, VERSION};
 use crate::unreplayable::Unreplayable;
@@ -83,7 +83,8 @@ impl Conversation {
         let given = match stored.base {
             Some(base) => {
                 let path = self.path(ReadRequest::whole(At::Node(base))).await?;
-                self.given(&path, At::Node(base), &record.plan).await?
+                let state = self.state_at(At::Node(base), DECISIONS).await?;
+                Given::of(&path, &state, &record.plan)?
             }
             None => Given::default(),
         };
@@ -91,8 +92,9 @@ impl Conversation {
             request,
             contributions,
             encoding: record.encoding,
+            passes: Vec::new(),
         };
-        let payload = compile(&inputs.input(&given, None), &mut Scratch::new())?.payload;
+        let payload = compile(&inputs.input(&given, &[], None), &mut Scratch::new())?.payload;
         let rebuilt = payload.hash();
         let differs_at = record.payload.as_ref().filter(|_| rebuilt != sent);
         Ok(Replayed {

@@ -13,8 +13,7 @@ use contexture_ir::{
     meaning_hash, text_part,
 };
 use contexture_store::{
-    Activation, AppendAt, AppendRequest, Appended, BranchLabel, NewBranch, NewItem, Node,
-    ReadRequest, StatePatch,
+    Activation, AppendAt, Appended, BranchLabel, NewBranch, NewItem, Node, ReadRequest,
 };
 use contexture_wire::ui::{FoldAudience, FoldItem, FoldOptions, fold, lift_message, validate};
 
@@ -143,6 +142,20 @@ impl Conversation {
             .iter()
             .position(|entry| entry.verdict == Verdict::Changed);
         let messages = rename(key, &mut entries, edited);
+        let at = self.place(&entries, edited, based_on);
+        let mut session = match self.layers().is_empty() {
+            true => None,
+            false => Some(self.session_behind(&at).await?),
+        };
+        if let Some(session) = &mut session {
+            for entry in entries
+                .iter_mut()
+                .filter(|entry| entry.verdict == Verdict::New)
+            {
+                let said = std::mem::take(&mut entry.items);
+                entry.items = session.on_append(said).await?;
+            }
+        }
         let items = self.new_items(key, &entries, edited).await?;
         if items.is_empty() {
             let branch = self.branch();
@@ -154,23 +167,11 @@ impl Conversation {
                 nodes: Vec::new(),
             });
         }
-        let at = self.place(&entries, edited, based_on);
-        let appended = self.append(at, items).await?;
+        let changes = self.fragment_change()?.into_iter().collect();
+        let (items, said): (_, Vec<Item>) = items.into_iter().unzip();
+        let appended = self.append_seen(at, items, &said, changes, session.as_mut());
+        let appended = appended.await?;
         self.committed(appended, messages, edited.is_some())
-    }
-
-    /// Appends items with the handle's fragments as state.
-    pub(crate) async fn append(
-        &self,
-        at: AppendAt,
-        items: Vec<NewItem>,
-    ) -> Result<Appended, EngineError> {
-        let mut request = AppendRequest::new(at, items, self.engine().now_ms());
-        request.patch = StatePatch {
-            changes: self.fragment_change()?.into_iter().collect(),
-            from: 0,
-        };
-        self.append_request(request).await
     }
 
     fn committed(
@@ -279,9 +280,9 @@ impl Conversation {
         key: &[u8; 16],
         entries: &[Entry],
         edited: Option<usize>,
-    ) -> Result<Vec<NewItem>, EngineError> {
+    ) -> Result<Vec<(NewItem, Item)>, EngineError> {
         let now = self.engine().now_ms();
-        let mut new: Vec<NewItem> = Vec::new();
+        let mut new: Vec<(NewItem, Item)> = Vec::new();
         let mut calls = OpenCalls::default();
         for (index, entry) in entries.iter().enumerate() {
             let behind_edit = edited.is_some_and(|edited| index > edited);
@@ -316,13 +317,14 @@ impl Conversation {
                         },
                     );
                 }
-                new.push(NewItem {
+                let stored = NewItem {
                     answers: answers.map(|call| call.node),
                     message_id: Some(message),
                     copied_from: copied(at),
                     meaning_hash: entry.hashes.get(at).copied().flatten(),
                     ..NewItem::new(id, item, item.to_json(), now)
-                });
+                };
+                new.push((stored, item.clone()));
             }
         }
         Ok(new)

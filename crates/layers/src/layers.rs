@@ -140,6 +140,35 @@ impl Layers {
         }
     }
 
+    /// The layer of this name alone.
+    ///
+    /// # Errors
+    /// [`LayersError::NoLayer`].
+    pub fn only(&self, id: &LayerId) -> Result<Self, LayersError> {
+        let (at, _) = self.need(id.as_str())?;
+        let list = self.list.get(at).cloned().into_iter().collect();
+        Ok(Self {
+            list: Arc::new(list),
+        })
+    }
+
+    /// Takes another state for the layer of this name, as it is stored now.
+    ///
+    /// # Errors
+    /// [`LayersError::NoLayer`].
+    pub fn reread(
+        &self,
+        states: &mut LayerStates,
+        id: &LayerId,
+        stored: Option<Stored>,
+    ) -> Result<(), LayersError> {
+        let (at, layer) = self.need(id.as_str())?;
+        if let Some(slot) = states.slots.get_mut(at) {
+            *slot = Slot::read(layer, stored);
+        }
+        Ok(())
+    }
+
     /// What is to be stored: the states that differ from what was read.
     pub fn changed(&self, states: &LayerStates) -> Vec<Changed> {
         let layers = self.list.iter().map(AsRef::as_ref);
@@ -156,6 +185,22 @@ impl Layers {
         let slot = slot.and_then(|at| states.slots.get(at));
         let state = slot.and_then(Slot::ready);
         typed::<L>(state.ok_or_else(|| LayerError::failed("the layer has no state here"))?)
+    }
+
+    /// Sets the state of the layer of this type.
+    ///
+    /// # Errors
+    /// [`LayerError`] where there is no such layer, or the state cannot be kept.
+    pub fn set_state<L: Layer>(
+        &self,
+        states: &mut LayerStates,
+        state: L::State,
+    ) -> Result<(), LayerError> {
+        let is = |layer: &Arc<dyn Erased>| layer.as_any().is::<Held<L>>();
+        let layer = self.list.iter().zip(&mut states.slots);
+        let layer = layer.into_iter().find(|(layer, _)| is(layer));
+        let (layer, slot) = layer.ok_or_else(|| LayerError::failed("there is no such layer"))?;
+        slot.set(layer.as_ref(), Box::new(state))
     }
 
     /// What a layer shows of its state to programs.

@@ -11,7 +11,6 @@ mod aside;
 mod budgets;
 mod cache;
 mod cache_recorded;
-mod cached_content;
 mod calibration;
 mod cancel;
 mod diff;

@@ -57,7 +57,6 @@ fn priced(limit: u64) -> CompileRequest {
         marks: Some(MarkPolicy::default()),
         prices: model.prices.clone(),
         state: CacheState::Warm,
-        content: None,
     };
     request
 }

@@ -16,6 +16,7 @@ mod drafts;
 mod events;
 mod grown;
 mod imports;
+mod layers;
 mod lessons;
 mod native;
 mod offload;

@@ -1,0 +1,139 @@
+//! Appending what layers see: items of people, tools, runs.
+//!
+//! Not here: answers of models (`record`), what is new in a message (`save`).
+
+use async_trait::async_trait;
+use contexture_ir::{Item, NodeId, meaning_hash};
+use contexture_layers::{HookContext, LayerStates, Layers, Observed};
+use contexture_store::{
+    AppendAt, AppendRequest, Appended, At, NewItem, State, StateChange, StatePatch,
+};
+
+use crate::conversation::Conversation;
+use crate::error::EngineError;
+use crate::layer_session::LayerSession;
+use crate::layer_store::{Again, Standing};
+use crate::record::RunStep;
+
+/// Items of a run's step, to be stored in one transaction.
+#[derive(Debug)]
+pub struct StepAppend {
+    /// Where.
+    pub at: AppendAt,
+    /// The items, as [`Conversation::new_item`] makes them.
+    pub items: Vec<NewItem>,
+    /// The same, as layers see them.
+    pub said: Vec<Item>,
+    /// Changes of state beside those of layers.
+    pub changes: Vec<StateChange>,
+}
+
+/// Being shown what is appended.
+struct Observing<'a>(Observed<'a>);
+
+#[async_trait]
+impl Again for Observing<'_> {
+    async fn run(
+        &mut self,
+        layers: &Layers,
+        states: &mut LayerStates,
+        context: &HookContext,
+    ) -> Result<(), EngineError> {
+        layers.observe(states, self.0, context).await?;
+        Ok(())
+    }
+}
+
+impl Conversation {
+    /// An item as it is stored: secrets taken out, its meaning hashed.
+    #[must_use]
+    pub fn new_item(&self, id: NodeId, item: &Item, step: Option<RunStep>) -> NewItem {
+        let secrets = self.engine().secrets();
+        let json = match secrets {
+            Some(secrets) => secrets.item(item).to_json(),
+            None => item.to_json(),
+        };
+        NewItem {
+            run: step.map(|step| step.run),
+            step: step.map(|step| step.step),
+            meaning_hash: meaning_hash(item),
+            ..NewItem::new(id, item, json, self.engine().now_ms())
+        }
+    }
+
+    /// Appends items of a step, with what its layers have changed and make of them.
+    ///
+    /// # Errors
+    /// `StateConflict` where somebody else changed a layer's state since the session was read: read it again and repeat
+    /// what changed it; [`EngineError::Layers`] for a layer that must not fail; or the store's.
+    pub async fn append_step(
+        &self,
+        step: StepAppend,
+        session: &mut LayerSession,
+    ) -> Result<Appended, EngineError> {
+        let StepAppend {
+            at,
+            items,
+            said,
+            changes,
+        } = step;
+        self.append_seen(at, items, &said, changes, Some(session))
+            .await
+    }
+
+    /// The layers where items go.
+    pub(crate) async fn session_behind(&self, at: &AppendAt) -> Result<LayerSession, EngineError> {
+        let at = match at {
+            AppendAt::Head { branch, .. } | AppendAt::Tip { branch } => At::Branch(branch.clone()),
+            AppendAt::New(new) => match new.base {
+                Some(base) => At::Node(base),
+                None => {
+                    let nothing = (Standing::default(), State::default());
+                    return self.session_at(nothing.0, &nothing.1, None).await;
+                }
+            },
+        };
+        self.session_from(at, None).await
+    }
+
+    pub(crate) async fn append_seen(
+        &self,
+        at: AppendAt,
+        items: Vec<NewItem>,
+        said: &[Item],
+        changes: Vec<StateChange>,
+        session: Option<&mut LayerSession>,
+    ) -> Result<Appended, EngineError> {
+        let nodes: Vec<NodeId> = items.iter().map(|item| item.id).collect();
+        let mut request = AppendRequest::new(at, items, self.engine().now_ms());
+        request.patch = StatePatch { changes, from: 0 };
+        let seen = Observed {
+            items: said,
+            nodes: &nodes,
+            response: None,
+            usage: None,
+        };
+        self.append_observed(request, seen, session).await
+    }
+
+    /// Appends, with what layers make of it in the same transaction.
+    pub(crate) async fn append_observed(
+        &self,
+        mut request: AppendRequest,
+        seen: Observed<'_>,
+        session: Option<&mut LayerSession>,
+    ) -> Result<Appended, EngineError> {
+        let Some(session) = session else {
+            return self.append_request(request).await;
+        };
+        session.observe(seen).await?;
+        request.patch.changes.extend(session.tree_changes()?);
+        let appended = self.append_request(request).await?;
+        if seen.response.is_some() {
+            session.context.responses += 1;
+        }
+        self.settle(session, &appended, &mut Observing(seen))
+            .await?;
+        Ok(appended)
+    }
+}

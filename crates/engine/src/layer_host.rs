@@ -1,0 +1,43 @@
+//! What the engine offers layers: a search over what the owner has kept, and a model if it has one for them.
+
+use async_trait::async_trait;
+use contexture_ir::Owner;
+use contexture_layers::{Found, LayerError, LayerHost, NoHost};
+use contexture_store::{SearchRequest, SearchScope};
+
+use crate::engine::Engine;
+
+/// An engine, asked for one owner.
+#[derive(Clone, Debug)]
+pub(crate) struct EngineHost {
+    engine: Engine,
+    owner: Owner,
+}
+
+impl EngineHost {
+    pub(crate) const fn new(engine: Engine, owner: Owner) -> Self {
+        Self { engine, owner }
+    }
+}
+
+#[async_trait]
+impl LayerHost for EngineHost {
+    async fn search(&self, query: &str, limit: usize) -> Result<Vec<Found>, LayerError> {
+        let mut request = SearchRequest::new(query, SearchScope::Owner);
+        request.limit = limit;
+        let page = self.engine.search(&self.owner, request).await;
+        let hits = page.map_err(LayerError::failed)?.hits;
+        let found = hits.into_iter().map(|hit| Found {
+            conversation: hit.conversation,
+            node: hit.node,
+            text: hit.snippet.text,
+            at_ms: hit.created_ms,
+            score: f64::from(hit.score),
+        });
+        Ok(found.collect())
+    }
+
+    async fn ask(&self, prompt: &str) -> Result<String, LayerError> {
+        NoHost.ask(prompt).await
+    }
+}

@@ -1,0 +1,291 @@
+//! Reading layers' states, and storing those outside the tree.
+//!
+//! A state of the path or of a run is a value at the head, and goes out with an append. One of a resource or of the
+//! owner is a versioned value beside the tree, replaced by compare-and-set: where another was faster, the hook runs
+//! again on what is there now, so no update is lost.
+//!
+//! Not here: what hooks do (`layer_session`).
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use contexture_ir::{NodeId, RunId};
+use contexture_layers::{HookContext, LayerId, LayerStates, Layers, Scope, Stored};
+use contexture_store::{Appended, At, Error as StoreError, Expected, KeyScope, PutEntry, State};
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+
+use crate::conversation::Conversation;
+use crate::error::EngineError;
+use crate::events::Happened;
+use crate::layer_host::EngineHost;
+use crate::layer_session::{LayerSession, tree_key};
+use crate::path::Path;
+
+/// How often a state is made again on what another stored meanwhile. Each time somebody got through.
+const TRIES: usize = 100;
+
+/// The run whose call it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RunPlace {
+    /// The run.
+    pub id: RunId,
+    /// How many ancestors it has.
+    pub depth: u32,
+}
+
+/// A hook that changes states, as it can be run again on newer ones.
+#[async_trait]
+pub(crate) trait Again: Send {
+    async fn run(
+        &mut self,
+        layers: &Layers,
+        states: &mut LayerStates,
+        context: &HookContext,
+    ) -> Result<(), EngineError>;
+}
+
+/// A state outside the tree, as it is stored.
+#[derive(Serialize, Deserialize)]
+struct Shared {
+    version: u32,
+    state: Box<RawValue>,
+}
+
+/// Where a path stands, for layers.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Standing {
+    pub(crate) head: Option<NodeId>,
+    pub(crate) turns: u64,
+    pub(crate) responses: u64,
+}
+
+impl Standing {
+    pub(crate) fn of(path: &Path) -> Self {
+        Self {
+            head: path.head,
+            turns: path.nodes.last().map_or(0, |node| node.turns),
+            responses: path.responses(),
+        }
+    }
+}
+
+impl Conversation {
+    /// The layers at this branch's head, for a run or for none.
+    ///
+    /// # Errors
+    /// [`EngineError::Layers`], or the store's.
+    pub async fn layer_session(&self, run: Option<RunPlace>) -> Result<LayerSession, EngineError> {
+        self.session_from(self.here(), run).await
+    }
+
+    pub(crate) async fn session_from(
+        &self,
+        at: At,
+        run: Option<RunPlace>,
+    ) -> Result<LayerSession, EngineError> {
+        let path = self.whole_path(at.clone()).await?;
+        let state = self.state_at(path.head.map_or(at, At::Node), "").await?;
+        self.session_at(Standing::of(&path), &state, run).await
+    }
+
+    /// What hooks changed is on the tree with this append: stores the rest, and tells what they told. `again` is the
+    /// hook, for states that another changed meanwhile.
+    pub(crate) async fn settle(
+        &self,
+        session: &mut LayerSession,
+        appended: &Appended,
+        again: &mut dyn Again,
+    ) -> Result<(), EngineError> {
+        if appended.replayed {
+            // It was all stored the first time.
+            let run = session.context.run.map(|id| RunPlace {
+                id,
+                depth: session.context.depth,
+            });
+            *session = self.session_from(self.here(), run).await?;
+            return Ok(());
+        }
+        self.put_shared(session, again).await?;
+        session.states.settle();
+        session.context.head = appended.head;
+        session.context.turns = appended.turns;
+        session.context.now_ms = self.engine().now_ms();
+        self.tell_layers(session);
+        Ok(())
+    }
+
+    /// Tells those who watch what layers told.
+    pub(crate) fn tell_layers(&self, session: &LayerSession) {
+        for event in session.take_told() {
+            self.tell(|| Happened::Layer(event));
+        }
+    }
+
+    pub(crate) async fn session_at(
+        &self,
+        standing: Standing,
+        state: &State,
+        run: Option<RunPlace>,
+    ) -> Result<LayerSession, EngineError> {
+        let layers = self.layers();
+        let resource = match layers.is_empty() {
+            true => None,
+            false => self.resource().await?,
+        };
+        let mut context = HookContext::new(self.owner().clone(), self.id().clone(), self.branch());
+        context.resource = resource;
+        context.head = standing.head;
+        context.turns = standing.turns;
+        context.responses = standing.responses;
+        context.run = run.map(|run| run.id);
+        context.depth = run.map_or(0, |run| run.depth);
+        context.now_ms = self.engine().now_ms();
+        context.host = Arc::new(EngineHost::new(self.engine().clone(), self.owner().clone()));
+
+        let mut stored = Vec::new();
+        let mut versions = BTreeMap::new();
+        for spec in layers.specs() {
+            let found = match tree_key(spec.scope, &spec.id, context.run)? {
+                Some(key) => state.root.get(&key).and_then(|entry| {
+                    let bytes = state.value(&key)?;
+                    Some(Stored {
+                        version: entry.version,
+                        bytes: Arc::clone(bytes),
+                    })
+                }),
+                None => {
+                    let (found, version) = self.shared(&context, spec.scope, &spec.id).await?;
+                    versions.insert(spec.id.clone(), version);
+                    found
+                }
+            };
+            stored.extend(found.map(|found| (spec.id.clone(), found)));
+        }
+        let mut states = layers.states(stored);
+        let outcomes = layers.init(&mut states, &context).await?;
+        Ok(LayerSession {
+            layers,
+            states,
+            context,
+            versions,
+            outcomes,
+        })
+    }
+
+    /// A state outside the tree, and its version.
+    async fn shared(
+        &self,
+        context: &HookContext,
+        scope: Scope,
+        layer: &LayerId,
+    ) -> Result<(Option<Stored>, Option<u64>), EngineError> {
+        let (scope, key) = (key_scope(context, scope), key(layer));
+        let entry = self.store().entry(self.owner(), &scope, &key).await?;
+        let Some(entry) = entry else {
+            return Ok((None, None));
+        };
+        let read: Shared =
+            serde_json::from_slice(&entry.value).map_err(|error| EngineError::StoredState {
+                key,
+                why: error.to_string(),
+            })?;
+        let stored = Stored {
+            version: read.version,
+            bytes: read.state.get().as_bytes().into(),
+        };
+        Ok((Some(stored), Some(entry.version)))
+    }
+
+    /// Stores the changed states outside the tree. Where another was faster, `again` is run on that layer alone.
+    pub(crate) async fn put_shared(
+        &self,
+        session: &mut LayerSession,
+        again: &mut dyn Again,
+    ) -> Result<(), EngineError> {
+        for changed in session.layers.changed(&session.states) {
+            if changed.scope.on_tree() {
+                continue;
+            }
+            let (scope, id) = (changed.scope, changed.layer);
+            let only = session.layers.only(&id)?;
+            let mut now = changed.now;
+            let mut version = session.versions.get(&id).copied().flatten();
+            for left in (0..TRIES).rev() {
+                match self
+                    .put_one(&session.context, scope, &id, &now, version)
+                    .await
+                {
+                    Ok(stored) => {
+                        session.versions.insert(id.clone(), Some(stored));
+                        session.layers.reread(&mut session.states, &id, Some(now))?;
+                        break;
+                    }
+                    Err(EngineError::Store(StoreError::VersionConflict { .. })) if left > 0 => {
+                        let (stored, newer) = self.shared(&session.context, scope, &id).await?;
+                        let kept = stored.clone().map(|stored| (id.clone(), stored));
+                        let mut states = only.states(kept);
+                        only.init(&mut states, &session.context).await?;
+                        again.run(&only, &mut states, &session.context).await?;
+                        version = newer;
+                        match only.changed(&states).pop() {
+                            Some(changed) => now = changed.now,
+                            // What is there says it already.
+                            None => {
+                                session.versions.insert(id.clone(), newer);
+                                session.layers.reread(&mut session.states, &id, stored)?;
+                                break;
+                            }
+                        }
+                    }
+                    Err(error) => return Err(error),
+                }
+            }
+        }
+        Ok(())
+    }
+
+    async fn put_one(
+        &self,
+        context: &HookContext,
+        scope: Scope,
+        layer: &LayerId,
+        now: &Stored,
+        version: Option<u64>,
+    ) -> Result<u64, EngineError> {
+        let key = key(layer);
+        let broken = |why: String| EngineError::StoredState {
+            key: key.clone(),
+            why,
+        };
+        let text = std::str::from_utf8(&now.bytes).map_err(|error| broken(error.to_string()))?;
+        let state =
+            RawValue::from_string(text.to_owned()).map_err(|error| broken(error.to_string()))?;
+        let shared = Shared {
+            version: now.version,
+            state,
+        };
+        let value = serde_json::to_vec(&shared).map_err(|error| broken(error.to_string()))?;
+        let put = PutEntry {
+            key: key.clone(),
+            value: Some(value.into()),
+            expect: version.map_or(Expected::Absent, Expected::Version),
+            at_ms: self.engine().now_ms(),
+        };
+        let scope = key_scope(context, scope);
+        Ok(self.store().put_entry(self.owner(), &scope, put).await?)
+    }
+}
+
+fn key(layer: &LayerId) -> String {
+    format!("layers/{layer}")
+}
+
+fn key_scope(context: &HookContext, scope: Scope) -> KeyScope {
+    match (scope, &context.resource) {
+        (Scope::Resource, Some(resource)) => KeyScope::Resource(resource.clone()),
+        (Scope::Global, _) => KeyScope::Owner,
+        _ => KeyScope::Conversation(context.conversation.clone()),
+    }
+}
