@@ -1,0 +1,332 @@
+//! What a run may spend.
+//!
+//! Two questions with two answers. Was too much spent ([`Budget::check`])? Only what is *above* a limit is too much: a run
+//! that used exactly its budget has kept it. May more be begun ([`Budget::check_next`])? Not once a limit is *reached*,
+//! for nothing is free. A call in flight may overshoot; what it cost is counted all the same.
+//!
+//! Not here: counting ([`crate::Spent`]), and ending the run.
+
+use std::fmt;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use crate::money::Money;
+use crate::usage::Spent;
+
+/// Limits; what is absent has none. The default has none at all.
+///
+/// ```
+/// use contexture_runs::{Budget, Spent};
+///
+/// let budget = Budget { steps: Some(2), ..Budget::default() };
+/// let spent = Spent { steps: 2, ..Spent::default() };
+/// assert!(budget.check(&spent).is_ok());
+/// let error = budget.check_next(&spent).unwrap_err();
+/// assert_eq!(error.to_string(), "the budget of steps is used up: 2 of 2");
+/// ```
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Budget {
+    /// Tokens read and written, cached ones included, as far as calls report them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tokens: Option<u64>,
+    /// Money. What nobody knows the price of costs nothing here.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cost: Option<Money>,
+    /// Steps, those of children included.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub steps: Option<u64>,
+    /// Answers of models.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub responses: Option<u64>,
+    /// Time from the start, waiting included.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub time: Option<Duration>,
+}
+
+/// What a budget limits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Limited {
+    /// Tokens.
+    Tokens,
+    /// Money.
+    Cost,
+    /// Steps.
+    Steps,
+    /// Answers of models.
+    Responses,
+    /// Time.
+    Time,
+}
+
+/// How much of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Amount {
+    /// So many.
+    Count(u64),
+    /// So much money.
+    Money(Money),
+    /// So long.
+    Time(Duration),
+}
+
+/// A budget is used up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the budget of {what} is used up: {actual} of {limit}")]
+pub struct Exceeded {
+    /// Which one.
+    pub what: Limited,
+    /// The limit.
+    pub limit: Amount,
+    /// What was spent.
+    pub actual: Amount,
+}
+
+impl Budget {
+    /// Whether what was spent is within every limit; a limit that is just reached is kept.
+    ///
+    /// # Errors
+    /// [`Exceeded`], for the first limit passed in the order of the fields.
+    pub fn check(&self, spent: &Spent) -> Result<(), Exceeded> {
+        self.first(spent, |line| line.passed)
+    }
+
+    /// Whether anything more may be begun: every limit is above what was spent.
+    ///
+    /// # Errors
+    /// [`Exceeded`], for the first limit reached in the order of the fields.
+    pub fn check_next(&self, spent: &Spent) -> Result<(), Exceeded> {
+        self.first(spent, |line| line.reached)
+    }
+
+    /// What is left of it.
+    #[must_use]
+    pub fn remaining(&self, spent: &Spent) -> Self {
+        let left = |limit: Option<u64>, used: u64| limit.map(|limit| limit.saturating_sub(used));
+        Self {
+            tokens: left(self.tokens, spent.tokens.total()),
+            cost: self
+                .cost
+                .map(|limit| limit.less(spent.cost.unwrap_or_default())),
+            steps: left(self.steps, spent.steps),
+            responses: left(self.responses, spent.responses),
+            time: self.time.map(|limit| limit.saturating_sub(spent.elapsed)),
+        }
+    }
+
+    /// The budget of a child that wants so much: never more than is left here.
+    #[must_use]
+    pub fn for_child(&self, spent: &Spent, wanted: &Self) -> Self {
+        fn least<T: Ord>(left: Option<T>, wanted: Option<T>) -> Option<T> {
+            match (left, wanted) {
+                (Some(left), Some(wanted)) => Some(left.min(wanted)),
+                (left, wanted) => left.or(wanted),
+            }
+        }
+        let left = self.remaining(spent);
+        Self {
+            tokens: least(left.tokens, wanted.tokens),
+            cost: least(left.cost, wanted.cost),
+            steps: least(left.steps, wanted.steps),
+            responses: least(left.responses, wanted.responses),
+            time: least(left.time, wanted.time),
+        }
+    }
+
+    fn first(&self, spent: &Spent, over: impl Fn(&Line) -> bool) -> Result<(), Exceeded> {
+        let count = |what, limit: Option<u64>, used| line(what, limit, used, Amount::Count);
+        let lines = [
+            count(Limited::Tokens, self.tokens, spent.tokens.total()),
+            line(
+                Limited::Cost,
+                self.cost,
+                spent.cost.unwrap_or_default(),
+                Amount::Money,
+            ),
+            count(Limited::Steps, self.steps, spent.steps),
+            count(Limited::Responses, self.responses, spent.responses),
+            line(Limited::Time, self.time, spent.elapsed, Amount::Time),
+        ];
+        let found = lines.into_iter().flatten().find(|line| over(line));
+        found.map_or(Ok(()), |line| Err(line.told))
+    }
+}
+
+/// One limit held against what was spent.
+struct Line {
+    reached: bool,
+    passed: bool,
+    told: Exceeded,
+}
+
+fn line<T: Ord + Copy>(
+    what: Limited,
+    limit: Option<T>,
+    used: T,
+    amount: fn(T) -> Amount,
+) -> Option<Line> {
+    limit.map(|limit| Line {
+        reached: used >= limit,
+        passed: used > limit,
+        told: Exceeded {
+            what,
+            limit: amount(limit),
+            actual: amount(used),
+        },
+    })
+}
+
+impl fmt::Display for Limited {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Tokens => "tokens",
+            Self::Cost => "money",
+            Self::Steps => "steps",
+            Self::Responses => "answers",
+            Self::Time => "time",
+        })
+    }
+}
+
+impl fmt::Display for Amount {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Count(count) => count.fmt(f),
+            Self::Money(money) => money.fmt(f),
+            Self::Time(time) => write!(f, "{:.1} s", time.as_secs_f64()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::usage::Tokens;
+
+    fn spent() -> Spent {
+        Spent {
+            tokens: Tokens {
+                input: Some(90),
+                output: Some(10),
+                cache_read: Some(80),
+                ..Tokens::default()
+            },
+            cost: Some(Money::from_micro_dollars(100)),
+            responses: 100,
+            unpriced: 0,
+            steps: 100,
+            elapsed: Duration::from_micros(100),
+        }
+    }
+
+    /// A limit of `n` on one thing, where 100 of each were spent.
+    fn limits(n: u64) -> [(Limited, Budget); 5] {
+        let none = Budget::default();
+        let money = Money::from_micro_dollars(n);
+        [
+            (
+                Limited::Tokens,
+                Budget {
+                    tokens: Some(n),
+                    ..none
+                },
+            ),
+            (
+                Limited::Cost,
+                Budget {
+                    cost: Some(money),
+                    ..none
+                },
+            ),
+            (
+                Limited::Steps,
+                Budget {
+                    steps: Some(n),
+                    ..none
+                },
+            ),
+            (
+                Limited::Responses,
+                Budget {
+                    responses: Some(n),
+                    ..none
+                },
+            ),
+            (
+                Limited::Time,
+                Budget {
+                    time: Some(Duration::from_micros(n)),
+                    ..none
+                },
+            ),
+        ]
+    }
+
+    #[test]
+    fn a_limit_may_be_reached_but_not_begun_at() {
+        for (limit, passed, reached) in [(99, true, true), (100, false, true), (101, false, false)]
+        {
+            for (what, budget) in limits(limit) {
+                let told = |result: Result<(), Exceeded>| result.err().map(|error| error.what);
+                assert_eq!(
+                    told(budget.check(&spent())),
+                    passed.then_some(what),
+                    "{limit}"
+                );
+                assert_eq!(
+                    told(budget.check_next(&spent())),
+                    reached.then_some(what),
+                    "{limit}"
+                );
+            }
+        }
+        let zero = limits(0).map(|(_, budget)| budget.check_next(&Spent::default()).is_err());
+        assert_eq!(zero, [true; 5]);
+        assert_eq!(Budget::default().check_next(&spent()), Ok(()));
+    }
+
+    #[test]
+    fn what_is_not_known_costs_nothing() {
+        let [tokens, cost, ..] = limits(1).map(|(_, budget)| budget);
+        assert_eq!(tokens.check_next(&Spent::default()), Ok(()));
+        assert_eq!(cost.check_next(&Spent::default()), Ok(()));
+    }
+
+    #[test]
+    fn a_child_never_has_more_than_is_left() {
+        for (wanted, expected) in [(20, 20), (30, 30), (31, 30)] {
+            let parents = limits(130).into_iter().zip(limits(wanted));
+            for (((what, parent), (_, wanted)), (_, expected)) in parents.zip(limits(expected)) {
+                assert_eq!(parent.for_child(&spent(), &wanted), expected, "{what}");
+            }
+        }
+        let (_, parent) = limits(130)[2];
+        let child = |steps| {
+            parent
+                .for_child(
+                    &spent(),
+                    &Budget {
+                        steps,
+                        ..Budget::default()
+                    },
+                )
+                .steps
+        };
+        assert_eq!(
+            [None, Some(7), Some(40)].map(child),
+            [Some(30), Some(7), Some(30)]
+        );
+        let (_, used_up) = limits(50)[0];
+        assert_eq!(
+            used_up.for_child(&spent(), &Budget::default()).tokens,
+            Some(0)
+        );
+        let (_, no_limit_here) = limits(9)[3];
+        assert_eq!(
+            Budget::default().for_child(&spent(), &no_limit_here),
+            no_limit_here
+        );
+    }
+}

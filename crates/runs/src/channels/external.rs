@@ -1,0 +1,133 @@
+//! The ends of channels that stand outside a run: a handle to send by, a stream to read from.
+
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use futures_util::Stream;
+
+use super::channel::{Message, Mode};
+use super::error::ChannelError;
+use super::slot::Slot;
+use super::state::{Closed, Received, Ticket};
+
+/// Sends into a run from outside, without ever waiting: for hosts, where nothing can be held up.
+///
+/// If a queue is full its oldest message goes, with a warning in the log. A queue of capacity 0 keeps nothing: unless
+/// somebody waits, what is sent is gone.
+#[derive(Debug)]
+pub struct External<T> {
+    slot: Arc<Slot<T>>,
+}
+
+impl<T: Message> External<T> {
+    pub(super) fn new(slot: Arc<Slot<T>>) -> Self {
+        Self { slot }
+    }
+
+    /// Sends.
+    ///
+    /// # Errors
+    /// [`ChannelError::Closed`] once the run has ended, [`ChannelError::Schema`] for what is not of the channel's schema.
+    pub fn send(&self, value: T) -> Result<(), ChannelError> {
+        self.slot.check(&value)?;
+        let value = Arc::new(value);
+        let pushed = self.slot.with(|state, wakes| state.push(value, wakes));
+        let dropped = pushed.map_err(|Closed| self.slot.closed())?;
+        if !dropped.is_empty() {
+            tracing::warn!(
+                channel = &*self.slot.name,
+                dropped = dropped.len(),
+                "a full channel is sent to from outside: the oldest is dropped"
+            );
+        }
+        Ok(())
+    }
+
+    /// Whether the run has ended.
+    #[must_use]
+    pub fn is_closed(&self) -> bool {
+        self.slot.with(|state, _| state.is_closed())
+    }
+}
+
+impl<T> Clone for External<T> {
+    fn clone(&self) -> Self {
+        Self {
+            slot: Arc::clone(&self.slot),
+        }
+    }
+}
+
+/// Reads from a run until it ends and all is read.
+///
+/// Of a queue it is one receiver beside the others; of a topic it hears what is sent from now on, and the oldest of 1,000
+/// unread messages goes, with a warning, for one more; of a value it reads the current one and then the latest each time.
+#[derive(Debug)]
+pub struct ChannelStream<T: Message> {
+    slot: Arc<Slot<T>>,
+    ticket: Option<Ticket>,
+}
+
+impl<T: Message> ChannelStream<T> {
+    pub(super) fn new(slot: Arc<Slot<T>>) -> Self {
+        let listens = !is_queue(slot.mode);
+        let ticket = listens.then(|| slot.with(|state, _| state.listen()));
+        Self { slot, ticket }
+    }
+
+    /// Takes from a queue, or waits in it.
+    fn poll_queue(&mut self, cx: &Context<'_>) -> Poll<Result<Arc<T>, Closed>> {
+        let ticket = self.ticket;
+        let (ticket, polled) = self.slot.with(|state, wakes| {
+            let ticket = match ticket {
+                Some(ticket) => ticket,
+                None => match state.receive(wakes) {
+                    Ok(Received::Value(value)) => return (None, Poll::Ready(Ok(value))),
+                    Ok(Received::Waiting(ticket)) => ticket,
+                    Err(Closed) => return (None, Poll::Ready(Err(Closed))),
+                },
+            };
+            let polled = state.poll_waiting(ticket, cx.waker());
+            // A ticket that was answered is used up; one that was refused is still to be given back.
+            let used = matches!(polled, Poll::Ready(Ok(_)));
+            ((!used).then_some(ticket), polled)
+        });
+        self.ticket = ticket;
+        polled
+    }
+}
+
+impl<T: Message> Stream for ChannelStream<T> {
+    type Item = T;
+
+    fn poll_next(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<T>> {
+        let this = self.get_mut();
+        let polled = match this.ticket {
+            _ if is_queue(this.slot.mode) => this.poll_queue(cx).map(Result::ok),
+            Some(ticket) => {
+                let waker = cx.waker();
+                this.slot
+                    .with(|state, _| state.poll_listening(ticket, waker))
+            }
+            None => Poll::Ready(None),
+        };
+        polled.map(|value| value.map(Arc::unwrap_or_clone))
+    }
+}
+
+impl<T: Message> Drop for ChannelStream<T> {
+    fn drop(&mut self) {
+        let Some(ticket) = self.ticket else {
+            return;
+        };
+        self.slot.with(|state, wakes| {
+            state.leave(ticket, wakes);
+            state.stop_listening(ticket);
+        });
+    }
+}
+
+fn is_queue(mode: Mode) -> bool {
+    matches!(mode, Mode::Queue { .. })
+}

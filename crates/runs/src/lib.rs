@@ -1,0 +1,24 @@
+//! What runs of agents stand on, each piece by itself.
+//!
+//! * [`Spent`] counts what was used; a [`Budget`] limits it; [`Until`] says when a loop stops.
+//! * An [`Abort`] cancels a run and all below it; [`Retry`] tries again what failed in passing.
+//! * [`Channels`] carry messages between the runs of one tree, and to and from outside.
+//!
+//! Not here: the history of a run, and asking models (`contexture-engine`, `contexture-llm`).
+
+mod budget;
+mod cancel;
+mod channels;
+mod money;
+mod panics;
+mod retry;
+mod until;
+mod usage;
+
+pub use budget::{Amount, Budget, Exceeded, Limited};
+pub use cancel::{Abort, Cancelled};
+pub use channels::{Channel, ChannelError, ChannelStream, Channels, External, Message, Mode, Wait};
+pub use money::{BadMoney, Money};
+pub use retry::{Backoff, Retry, Retryable};
+pub use until::{Cause, Snapshot, Stop, Until};
+pub use usage::{Spent, Tokens};

@@ -1,0 +1,179 @@
+//! Money, exactly.
+//!
+//! Not here: prices (`contexture-catalogue`).
+
+use std::fmt;
+use std::ops::{Add, AddAssign};
+
+use contexture_catalogue::Cost;
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
+
+/// A sum of money: whole pico-dollars (10⁻¹²), which is what a token costs is counted in, so that nothing is rounded.
+/// Sums end at the largest there is.
+///
+/// Stored as decimal dollars, which every reader of JSON keeps whole; shown with a dollar sign.
+///
+/// ```
+/// use contexture_runs::Money;
+///
+/// let cost = Money::from_micro_dollars(12_300);
+/// assert_eq!(cost.to_string(), "$0.0123");
+/// assert_eq!("0.0123".parse(), Ok(cost));
+/// ```
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Money(u128);
+
+/// Why a text is no sum of money.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{found:?} is no sum of money: expected dollars with at most 12 decimals, such as 0.75")]
+pub struct BadMoney {
+    /// The text, cut to 40 characters.
+    pub found: String,
+}
+
+const DECIMALS: usize = 12;
+const DOLLAR: u128 = 1_000_000_000_000;
+
+impl Money {
+    /// Nothing.
+    pub const ZERO: Self = Self(0);
+
+    /// So many pico-dollars.
+    #[must_use]
+    pub const fn from_pico_dollars(pico: u128) -> Self {
+        Self(pico)
+    }
+
+    /// So many millionths of a dollar.
+    #[must_use]
+    pub const fn from_micro_dollars(micro: u64) -> Self {
+        Self(micro as u128 * 1_000_000)
+    }
+
+    /// So many dollars, as a program or provider says it in a float: rounded to the pico-dollar. `None` for what is no
+    /// number, or less than nothing.
+    #[must_use]
+    pub fn from_dollars(dollars: f64) -> Option<Self> {
+        // A float prints as the shortest decimal that names it; a product with 10¹² would be off at its end.
+        let sound = dollars.is_finite() && dollars >= 0.0;
+        sound.then(|| format!("{dollars:.DECIMALS$}").parse().ok())?
+    }
+
+    /// Pico-dollars.
+    #[must_use]
+    pub const fn pico_dollars(self) -> u128 {
+        self.0
+    }
+
+    /// What is left after taking so much away; nothing if that was more.
+    #[must_use]
+    pub const fn less(self, taken: Self) -> Self {
+        Self(self.0.saturating_sub(taken.0))
+    }
+}
+
+impl Add for Money {
+    type Output = Self;
+
+    fn add(self, other: Self) -> Self {
+        Self(self.0.saturating_add(other.0))
+    }
+}
+
+impl AddAssign for Money {
+    fn add_assign(&mut self, other: Self) {
+        *self = *self + other;
+    }
+}
+
+impl fmt::Display for Money {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut cost = Cost::default();
+        cost.pico_dollars = self.0;
+        cost.fmt(f)
+    }
+}
+
+impl std::str::FromStr for Money {
+    type Err = BadMoney;
+
+    /// Reads decimal dollars, without a sign.
+    fn from_str(text: &str) -> Result<Self, BadMoney> {
+        let read = || {
+            let (whole, rest) = text.split_once('.').unwrap_or((text, "0"));
+            let digits = |part: &str| !part.is_empty() && part.bytes().all(|b| b.is_ascii_digit());
+            if !digits(whole) || !digits(rest) || rest.len() > DECIMALS {
+                return None;
+            }
+            let whole: u128 = whole.parse().ok()?;
+            let rest: u128 = format!("{rest:0<DECIMALS$}").parse().ok()?;
+            Some(Self(whole.checked_mul(DOLLAR)?.checked_add(rest)?))
+        };
+        read().ok_or_else(|| BadMoney {
+            found: contexture_ir::excerpt(text, 40),
+        })
+    }
+}
+
+impl Serialize for Money {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let shown = self.to_string();
+        serializer.serialize_str(shown.trim_start_matches('$'))
+    }
+}
+
+impl<'de> Deserialize<'de> for Money {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        text.parse().map_err(de::Error::custom)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sums_are_read_as_they_are_written() {
+        for (text, pico) in [
+            ("0", 0),
+            ("0.000000000001", 1),
+            ("1.5", 1_500_000_000_000),
+            ("18000000", 18_000_000_000_000_000_000),
+        ] {
+            let money: Money = text.parse().unwrap();
+            assert_eq!(money.pico_dollars(), pico);
+            let json = serde_json::to_string(&money).unwrap();
+            assert_eq!(json, format!("{text:?}"));
+            assert_eq!(serde_json::from_str::<Money>(&json).unwrap(), money);
+        }
+        let most = Money::from_pico_dollars(u128::MAX);
+        assert_eq!(most + most, most);
+        assert_eq!(most.to_string().trim_start_matches('$').parse(), Ok(most));
+        for bad in [
+            "",
+            ".",
+            "1.",
+            ".5",
+            "-1",
+            "+1",
+            "1e3",
+            "$1",
+            "0.0000000000001",
+        ] {
+            assert!(bad.parse::<Money>().is_err(), "{bad}");
+        }
+        assert!("9".repeat(60).parse::<Money>().is_err());
+    }
+
+    #[test]
+    fn floats_are_taken_for_what_they_were_written_as() {
+        let of = |dollars| Money::from_dollars(dollars).map(Money::pico_dollars);
+        assert_eq!(of(0.1), Some(100_000_000_000));
+        assert_eq!(of(1.23e-5), Some(12_300_000));
+        assert_eq!(of(4e-13), Some(0));
+        for bad in [-0.5, f64::NAN, f64::INFINITY, f64::MAX] {
+            assert_eq!(of(bad), None, "{bad}");
+        }
+    }
+}

@@ -1,0 +1,438 @@
+//! When a loop stops.
+//!
+//! An [`Until`] looks at a [`Snapshot`] after each iteration and says whether to stop, and why. Those given here are
+//! combined by [`any`](Until::any), [`all`](Until::all) and [`not`](Until::not). One that fails or panics stops the loop,
+//! whatever it is combined with: nobody knows what it would have said.
+//!
+//! Not here: limits that hold whatever a loop wants ([`crate::Budget`]).
+
+use std::fmt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::time::Duration;
+
+use contexture_ir::FunctionCall;
+
+use crate::money::Money;
+use crate::panics::said;
+use crate::usage::Spent;
+
+/// Where a loop stands after an iteration.
+#[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
+pub struct Snapshot<'a> {
+    /// How many iterations are done.
+    pub steps: u64,
+    /// What the run has spent, children included.
+    pub spent: &'a Spent,
+    /// How long the loop has gone on.
+    pub elapsed: Duration,
+    /// The text of the last answer.
+    pub text: Option<&'a str>,
+    /// The calls of the last answer that have no output yet.
+    pub calls: &'a [FunctionCall],
+    /// What each iteration gave, oldest first.
+    pub outputs: &'a [String],
+    /// How deep the run stands: 0 is the root.
+    pub depth: usize,
+}
+
+impl<'a> Snapshot<'a> {
+    /// A loop that has done so many iterations and spent so much; the rest is set beside.
+    #[must_use]
+    pub fn new(steps: u64, spent: &'a Spent) -> Self {
+        Self {
+            steps,
+            spent,
+            elapsed: Duration::ZERO,
+            text: None,
+            calls: &[],
+            outputs: &[],
+            depth: 0,
+        }
+    }
+
+    /// What the last iteration gave: its output, or the text of the last answer if there is none.
+    #[must_use]
+    pub fn output(&self) -> Option<&'a str> {
+        self.outputs.last().map(String::as_str).or(self.text)
+    }
+}
+
+/// The loop stops.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Stop {
+    /// Why, for people and logs.
+    pub reason: String,
+    /// Whether that was wanted.
+    pub cause: Cause,
+}
+
+/// Why a loop stops.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Cause {
+    /// It was to stop here.
+    Met,
+    /// A predicate failed.
+    Failed,
+}
+
+type Judged = Result<Option<String>, String>;
+
+/// When to stop: a predicate with a name.
+///
+/// ```
+/// use contexture_runs::{Snapshot, Spent, Until};
+///
+/// let until = Until::max_steps(10).or(Until::output_contains("DONE"));
+/// let spent = Spent::default();
+/// let mut now = Snapshot::new(3, &spent);
+/// assert_eq!(until.check(&now), None);
+/// now.text = Some("all DONE");
+/// assert_eq!(until.check(&now).unwrap().reason, r#"the output contains "DONE""#);
+/// ```
+#[derive(Clone)]
+pub struct Until {
+    name: Arc<str>,
+    judge: Arc<dyn Fn(&Snapshot<'_>) -> Judged + Send + Sync>,
+}
+
+impl Until {
+    /// A predicate of your own: an error stops the loop, as a panic does.
+    #[must_use]
+    pub fn new<E: fmt::Display>(
+        name: impl Into<Arc<str>>,
+        holds: impl Fn(&Snapshot<'_>) -> Result<bool, E> + Send + Sync + 'static,
+    ) -> Self {
+        let name = name.into();
+        let reason = name.to_string();
+        let judge = move |now: &Snapshot<'_>| {
+            let held = catch_unwind(AssertUnwindSafe(|| holds(now)));
+            match held.map_err(|panic| said(&*panic))? {
+                Ok(held) => Ok(held.then(|| reason.clone())),
+                Err(error) => Err(error.to_string()),
+            }
+        };
+        Self {
+            name,
+            judge: Arc::new(judge),
+        }
+    }
+
+    /// Never. A budget still ends the run.
+    #[must_use]
+    pub fn never() -> Self {
+        sure("never", |_| false)
+    }
+
+    /// After so many iterations.
+    #[must_use]
+    pub fn max_steps(steps: u64) -> Self {
+        sure(format!("{steps} steps are done"), move |now| {
+            now.steps >= steps
+        })
+    }
+
+    /// Once the run and its children have cost so much. What nobody knows the price of costs nothing here.
+    #[must_use]
+    pub fn max_cost(cost: Money) -> Self {
+        sure(format!("it has cost {cost}"), move |now| {
+            now.spent.cost.is_some_and(|spent| spent >= cost)
+        })
+    }
+
+    /// Once the loop has gone on for so long.
+    #[must_use]
+    pub fn max_duration(time: Duration) -> Self {
+        let name = format!("it has taken {:.1} s", time.as_secs_f64());
+        sure(name, move |now| now.elapsed >= time)
+    }
+
+    /// Once the last answer leaves no call to be run.
+    #[must_use]
+    pub fn no_tool_calls() -> Self {
+        sure("no tool was called", |now| now.calls.is_empty())
+    }
+
+    /// Once an iteration gave exactly what the one before gave.
+    #[must_use]
+    pub fn converged() -> Self {
+        sure(
+            "the output is the same as before",
+            |now| matches!(now.outputs, [.., before, last] if before == last),
+        )
+    }
+
+    /// Once the output contains a text, as written.
+    #[must_use]
+    pub fn output_contains(text: impl Into<String>) -> Self {
+        let text = text.into();
+        sure(format!("the output contains {text:?}"), move |now| {
+            now.output().is_some_and(|output| output.contains(&text))
+        })
+    }
+
+    /// Once the output is a text, as written.
+    #[must_use]
+    pub fn output_equals(text: impl Into<String>) -> Self {
+        let text = text.into();
+        sure(format!("the output is {text:?}"), move |now| {
+            now.output() == Some(text.as_str())
+        })
+    }
+
+    /// When one of them stops; the reasons of all that do are told, joined by `; `. Never, if there are none.
+    #[must_use]
+    pub fn any(all: impl IntoIterator<Item = Self>) -> Self {
+        let all: Vec<Self> = all.into_iter().collect();
+        let name = names(&all, " or ");
+        Self::judged(name, move |now| {
+            let judged: Vec<Option<String>> = judge_each(&all, now)?;
+            let reasons: Vec<String> = judged.into_iter().flatten().collect();
+            Ok((!reasons.is_empty()).then(|| reasons.join("; ")))
+        })
+    }
+
+    /// When each of them stops at the same time; their reasons are joined by `; `. Never, if there are none: nothing asks
+    /// for an end.
+    #[must_use]
+    pub fn all(all: impl IntoIterator<Item = Self>) -> Self {
+        let all: Vec<Self> = all.into_iter().collect();
+        let name = names(&all, " and ");
+        Self::judged(name, move |now| {
+            let judged: Option<Vec<String>> = judge_each(&all, now)?.into_iter().collect();
+            let reasons = judged.filter(|reasons| !reasons.is_empty());
+            Ok(reasons.map(|reasons| reasons.join("; ")))
+        })
+    }
+
+    /// When it does not stop.
+    #[must_use]
+    #[expect(
+        clippy::should_implement_trait,
+        reason = "`until.not()` reads as it is meant"
+    )]
+    pub fn not(self) -> Self {
+        let reason = format!("not: {}", self.name);
+        Self::judged(reason.clone(), move |now| {
+            Ok((self.judge)(now)?.is_none().then(|| reason.clone()))
+        })
+    }
+
+    /// When one of the two stops.
+    #[must_use]
+    pub fn or(self, other: Self) -> Self {
+        Self::any([self, other])
+    }
+
+    /// When both stop.
+    #[must_use]
+    pub fn and(self, other: Self) -> Self {
+        Self::all([self, other])
+    }
+
+    /// Whether to stop now.
+    #[must_use]
+    pub fn check(&self, now: &Snapshot<'_>) -> Option<Stop> {
+        match (self.judge)(now) {
+            Ok(reason) => reason.map(|reason| Stop {
+                reason,
+                cause: Cause::Met,
+            }),
+            Err(why) => Some(Stop {
+                reason: format!("a predicate failed: {why}"),
+                cause: Cause::Failed,
+            }),
+        }
+    }
+
+    fn judged(
+        name: impl Into<Arc<str>>,
+        judge: impl Fn(&Snapshot<'_>) -> Judged + Send + Sync + 'static,
+    ) -> Self {
+        Self {
+            name: name.into(),
+            judge: Arc::new(judge),
+        }
+    }
+}
+
+/// One that cannot fail.
+fn sure(
+    name: impl Into<Arc<str>>,
+    holds: impl Fn(&Snapshot<'_>) -> bool + Send + Sync + 'static,
+) -> Until {
+    let name = name.into();
+    let reason = name.to_string();
+    Until::judged(name, move |now| Ok(holds(now).then(|| reason.clone())))
+}
+
+fn judge_each(all: &[Until], now: &Snapshot<'_>) -> Result<Vec<Option<String>>, String> {
+    all.iter().map(|until| (until.judge)(now)).collect()
+}
+
+fn names(all: &[Until], between: &str) -> String {
+    let names: Vec<&str> = all.iter().map(|until| &*until.name).collect();
+    if names.is_empty() {
+        "never".to_owned()
+    } else {
+        format!("({})", names.join(between))
+    }
+}
+
+impl fmt::Debug for Until {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Until({})", self.name)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn told(until: &Until, now: &Snapshot<'_>) -> Option<String> {
+        until.check(now).map(|stop| stop.reason)
+    }
+
+    fn call() -> FunctionCall {
+        FunctionCall {
+            id: None,
+            call_id: "c".into(),
+            name: "look".into(),
+            arguments: "{}".into(),
+            status: None,
+            extra: contexture_ir::Extra::default(),
+        }
+    }
+
+    #[test]
+    fn each_stops_where_it_says() {
+        let spent = Spent {
+            cost: Some(Money::from_micro_dollars(10)),
+            ..Spent::default()
+        };
+        let (calls, outputs) = ([call()], ["a", "b b", "b b"].map(str::to_owned));
+        let now = Snapshot {
+            elapsed: Duration::from_secs(5),
+            text: Some("text"),
+            calls: &calls,
+            outputs: &outputs,
+            depth: 1,
+            ..Snapshot::new(3, &spent)
+        };
+        let cost = Money::from_micro_dollars;
+        let seconds = Duration::from_secs;
+        for (until, expected) in [
+            (Until::never(), None),
+            (Until::max_steps(4), None),
+            (Until::max_steps(3), Some("3 steps are done")),
+            (Until::max_cost(cost(11)), None),
+            (Until::max_cost(cost(10)), Some("it has cost $0.00001")),
+            (Until::max_duration(seconds(6)), None),
+            (Until::max_duration(seconds(5)), Some("it has taken 5.0 s")),
+            (Until::no_tool_calls(), None),
+            (Until::converged(), Some("the output is the same as before")),
+            (Until::output_contains("text"), None),
+            (
+                Until::output_contains("b"),
+                Some(r#"the output contains "b""#),
+            ),
+            (Until::output_equals("b"), None),
+            (Until::output_equals("b b"), Some(r#"the output is "b b""#)),
+            (
+                Until::new("deep", |now| Ok::<_, String>(now.depth > 0)),
+                Some("deep"),
+            ),
+        ] {
+            assert_eq!(told(&until, &now).as_deref(), expected, "{until:?}");
+        }
+        let fresh = Spent::default();
+        let start = Snapshot::new(0, &fresh);
+        assert!(told(&Until::no_tool_calls(), &start).is_some());
+        assert_eq!(told(&Until::max_cost(Money::ZERO), &start), None);
+        assert_eq!(told(&Until::converged(), &start), None);
+        let one = Snapshot {
+            outputs: &outputs[..1],
+            ..start
+        };
+        assert_eq!(told(&Until::converged(), &one), None);
+        let changed = Snapshot {
+            outputs: &outputs[..2],
+            ..start
+        };
+        assert_eq!(told(&Until::converged(), &changed), None);
+        let spoken = Snapshot {
+            text: Some("DONE"),
+            ..start
+        };
+        assert!(told(&Until::output_equals("DONE"), &spoken).is_some());
+    }
+
+    #[test]
+    fn combinations_tell_all_reasons() {
+        let spent = Spent::default();
+        let now = Snapshot::new(3, &spent);
+        let (two, three, four) = (
+            Until::max_steps(2),
+            Until::max_steps(3),
+            Until::max_steps(4),
+        );
+        let both = "2 steps are done; 3 steps are done";
+        for (until, expected) in [
+            (
+                Until::any([two.clone(), four.clone(), three.clone()]),
+                Some(both),
+            ),
+            (Until::all([two.clone(), three.clone()]), Some(both)),
+            (Until::all([two.clone(), four.clone()]), None),
+            (Until::any([four.clone(), Until::never()]), None),
+            (Until::any([]), None),
+            (Until::all([]), None),
+            (two.clone().not(), None),
+            (four.clone().not(), Some("not: 4 steps are done")),
+            (
+                four.and(three.clone()).not(),
+                Some("not: (4 steps are done and 3 steps are done)"),
+            ),
+            (
+                two.or(three).not().not(),
+                Some("not: not: (2 steps are done or 3 steps are done)"),
+            ),
+        ] {
+            assert_eq!(told(&until, &now).as_deref(), expected, "{until:?}");
+        }
+    }
+
+    #[test]
+    fn what_fails_stops_the_loop_however_it_is_combined() {
+        let spent = Spent::default();
+        let now = Snapshot::new(0, &spent);
+        let fails = Until::new("fails", |_| Err("no network"));
+        let panics = Until::new("panics", |now| -> Result<bool, String> {
+            panic!("at {}", now.steps)
+        });
+        for (until, expected) in [
+            (fails.clone(), "a predicate failed: no network"),
+            (fails.clone().not(), "a predicate failed: no network"),
+            (
+                fails.clone().and(Until::never()),
+                "a predicate failed: no network",
+            ),
+            (
+                Until::max_steps(0).or(fails),
+                "a predicate failed: no network",
+            ),
+            (
+                Until::never().and(panics.clone()),
+                "a predicate failed: it panicked: at 0",
+            ),
+            (panics.not(), "a predicate failed: it panicked: at 0"),
+        ] {
+            let stop = until.check(&now).unwrap();
+            assert_eq!(
+                (stop.reason.as_str(), stop.cause),
+                (expected, Cause::Failed)
+            );
+        }
+    }
+}

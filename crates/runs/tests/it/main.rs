@@ -1,0 +1,8 @@
+//! What runs stand on, from outside.
+
+#![expect(clippy::unwrap_used, reason = "a failed unwrap is the failed test")]
+
+mod crowd;
+mod modes;
+mod poll;
+mod queue_model;
