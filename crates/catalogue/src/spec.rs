@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::encoding::Encoding;
 use crate::media::MediaRules;
-use crate::price::Prices;
+use crate::price::{Price, Prices};
 
 /// A model: its limits, prices, encoding and capabilities.
 ///
@@ -147,6 +147,10 @@ pub struct CacheSupport {
     /// How long a marked prefix can be kept, in seconds, shortest first; empty if the caller has no choice.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub ttls_seconds: Vec<u64>,
+    /// What it costs to keep a cache object for an hour, in dollars per million tokens; absent where there are none or
+    /// it is not known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub storage_hour: Option<Price>,
 }
 
 /// Who decides what is cached.

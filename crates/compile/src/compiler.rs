@@ -6,6 +6,7 @@ use contexture_tokens::media::rules_of;
 use contexture_tokens::{TokenCounter, counter_for};
 use contexture_wire::{Dialect, Format};
 
+use crate::cache::content::CachedContent;
 use crate::cache::marks::MarkPolicy;
 use crate::cache::rules::CacheRules;
 use crate::cache::worth::CacheState;
@@ -31,6 +32,7 @@ pub struct Target {
     history: HistoryPolicy,
     marks: Option<MarkPolicy>,
     cache: CacheState,
+    content: Option<CachedContent>,
 }
 
 impl Target {
@@ -48,6 +50,7 @@ impl Target {
             history: HistoryPolicy::default(),
             marks: Some(MarkPolicy::default()),
             cache: CacheState::Warm,
+            content: None,
         }
     }
 
@@ -137,6 +140,16 @@ impl Target {
         self
     }
 
+    /// A cache object made beforehand ([`CacheAdvice`](crate::CacheAdvice) says when one pays,
+    /// [`Payload::cache_object`](crate::Payload::cache_object) has the body that makes it). The payload names
+    /// it and leaves out what it holds, if it begins with just that; else the object is ignored, and
+    /// [`CacheReport::content`](crate::CacheReport::content) says why. Default: none.
+    #[must_use]
+    pub fn cached_content(mut self, content: CachedContent) -> Self {
+        self.content = Some(content);
+        self
+    }
+
     /// The format.
     #[must_use]
     pub const fn format(&self) -> Format {
@@ -197,6 +210,7 @@ impl Target {
                 marks: self.marks,
                 prices: spec.prices.clone(),
                 state: self.cache,
+                content: self.content.clone(),
             },
         })
     }

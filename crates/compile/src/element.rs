@@ -142,6 +142,27 @@ impl Rope {
         }
     }
 
+    /// The same without its first elements.
+    pub(crate) fn behind(&self, first: usize) -> Self {
+        let mut rest = Self::default();
+        let mut skip = first;
+        for run in &self.runs {
+            let count = run.elements().len();
+            let left = match run {
+                _ if skip >= count => None,
+                Run::Shared(stretch, range) => Some(Run::Shared(
+                    Arc::clone(stretch),
+                    range.start + skip..range.end,
+                )),
+                Run::Own(element) => Some(Run::Own(element.clone())),
+            };
+            rest.len += count.saturating_sub(skip);
+            rest.runs.extend(left);
+            skip = skip.saturating_sub(count);
+        }
+        rest
+    }
+
     pub(crate) fn iter(&self) -> impl Iterator<Item = &Element> {
         self.runs.iter().flat_map(Run::elements)
     }

@@ -1,7 +1,7 @@
 //! Items and contributions compiled into a provider payload under a token budget.
 //!
 //! [`compile`] is a function: a path of items, contributions, a plan and a request go in; a
-//! [`Payload`], a [`Report`], the next [`Plan`] and perhaps an [`Advice`] come out. It performs
+//! [`Payload`], a [`Report`], the next [`Plan`] and [`Advice`] come out. It performs
 //! nothing, and the same input gives the same bytes whatever the [`Scratch`] holds. It is built like a
 //! compiler: formats are read elsewhere (`contexture-wire`), small passes that do not know each other
 //! work on items, the target's writer makes chunks of JSON, and the report explains every decision.
@@ -28,6 +28,7 @@ mod contribution;
 mod count;
 mod cut;
 mod digest;
+mod edges;
 mod element;
 mod entry;
 mod frame;
@@ -35,6 +36,7 @@ mod front;
 mod guardrails;
 mod hex;
 mod history;
+mod marking;
 mod memo;
 mod narrowing;
 mod offered;
@@ -59,7 +61,7 @@ mod weigh;
 
 pub use aside::Aside;
 pub use cache::bill::{CacheUse, Rates};
-pub use cache::content::{CacheObject, cache_object};
+pub use cache::content::{CacheAdvice, CachedContent, ContentIgnored, ContentReport};
 pub use cache::diff::{CacheDiff, DiffError, DiffTarget, Difference, RebilledMoney, cache_diff};
 pub use cache::marks::{Kept, Mark, MarkPolicy, MarkReason, Marking, place_marks};
 pub use cache::outline::{Lasts, Outline, OutlineSegment, Part};
@@ -81,7 +83,10 @@ pub use offered::{OfferedTools, ToolOffer};
 pub use passes::host::{Pass, PassPoint, ViewItem};
 pub use payload::Payload;
 pub use pipeline::{Compiled, compile};
-pub use plan::{Advice, ClearFrontier, EpochReason, EpochReport, Plan, Prefix, Sent, TrimFrontier};
+pub use plan::{
+    Advice, ClearFrontier, CompactAdvice, EpochReason, EpochReport, Plan, Prefix, Sent,
+    TrimFrontier,
+};
 pub use policy::{CachePolicy, Clear, ClearPolicy, HistoryPolicy, TrimPolicy, Window};
 pub use preview::{
     Link, LinkError, Preview, PreviewFacts, PreviewPolicy, Previewed, Previewer, Previewing, Size,

@@ -7,9 +7,10 @@
 
 use std::collections::BTreeMap;
 
-use contexture_ir::{Fields, Raw, quote};
+use contexture_ir::{Fields, Raw};
 use contexture_wire::Envelope;
 
+use crate::edges::{Edges, Member, push};
 use crate::refusal::Refusal;
 
 /// Objects nested deeper are replaced, not merged.
@@ -43,52 +44,22 @@ pub(crate) fn overlay(envelope: Envelope, params: &[(String, Raw)]) -> Result<En
             what: "is written by the compile and cannot be set to this",
         });
     }
-    let front = format!("{}]}}", envelope.before);
-    let rest = envelope.after.trim_start_matches([']', ',']);
-    let back = format!("{{{rest}");
-    let (Some(mut front), Some(mut back)) = (members(&front), members(&back)) else {
+    let Some(mut edges) = Edges::read(&envelope.before, &envelope.after) else {
         debug_assert!(false, "an envelope is an object around an array");
         return Ok(envelope);
     };
-    let history = front.pop();
     for (name, value) in params {
-        let known = front.iter_mut().chain(&mut back);
+        let known = edges.front.iter_mut().chain(&mut edges.back);
         match known.rev().find(|(known, _)| known == name) {
             Some((_, own)) => *own = merged(own, value.get(), DEEPEST),
-            None => back.push((name.clone(), value.get().to_owned())),
+            None => edges.back.push((name.clone(), value.get().to_owned())),
         }
     }
-    let history = history.map_or_else(String::new, |(name, _)| format!("{}:[", quote(&name)));
-    let mut before = String::from("{");
-    for member in &front {
-        push(&mut before, member);
-        before.push(',');
-    }
-    before.push_str(&history);
-    let mut after = String::from("]");
-    for member in &back {
-        after.push(',');
-        push(&mut after, member);
-    }
-    after.push('}');
     Ok(Envelope {
-        before,
-        after,
+        before: edges.before(),
+        after: edges.after(),
         ..envelope
     })
-}
-
-fn members(object: &str) -> Option<Vec<(String, String)>> {
-    let fields = Fields::parse(object).ok()?;
-    let members = fields.iter();
-    let members = members.map(|(name, value)| (name.to_owned(), value.get().to_owned()));
-    Some(members.collect())
-}
-
-fn push(out: &mut String, (name, value): &(String, String)) {
-    out.push_str(&quote(name));
-    out.push(':');
-    out.push_str(value);
 }
 
 fn merged(own: &str, given: &str, depth: usize) -> String {
@@ -105,7 +76,7 @@ fn merged(own: &str, given: &str, depth: usize) -> String {
     for (name, value) in theirs.iter() {
         given.insert(name, value.get());
     }
-    let mut all: Vec<(String, String)> = Vec::new();
+    let mut all: Vec<Member> = Vec::new();
     for (name, value) in ours.iter() {
         let value = match given.remove(name) {
             Some(given) => merged(value.get(), given, depth - 1),

@@ -3,6 +3,8 @@
 //! A payload is `before · elements joined by commas · after`. It is flattened only when it is sent.
 //! Cache marks are set on the finished pieces, so that the pieces stay the same whatever is marked.
 
+mod holding;
+
 use std::fmt;
 use std::sync::Arc;
 
@@ -26,6 +28,8 @@ pub struct Payload {
     elements: Rope,
     after: Arc<str>,
     len: usize,
+    /// With what a cache object holds that this one leaves out, if it names one.
+    whole: Option<Arc<Self>>,
 }
 
 /// What stands around the elements, as far as its bytes do not tell.
@@ -55,6 +59,7 @@ impl Payload {
             before,
             elements,
             after,
+            whole: None,
         };
         payload.measure();
         payload
@@ -64,9 +69,17 @@ impl Payload {
         self.len = self.pieces().map(str::len).sum();
     }
 
-    /// The payload as its provider's cache sees it.
+    /// The payload with what a cache object holds of it; itself if it names none.
+    pub(crate) fn whole(&self) -> &Self {
+        self.whole.as_deref().unwrap_or(self)
+    }
+
+    /// The payload as its provider's cache sees it: with what a cache object holds that it names.
     #[must_use]
     pub fn outline(&self) -> Outline {
+        if let Some(whole) = &self.whole {
+            return whole.outline();
+        }
         let head = &*self.head;
         let around = format!("{}{}", self.before, self.after);
         let fields = Fields::parse(&around).unwrap_or_default();

@@ -13,10 +13,7 @@ use contexture_ir::ContentHash;
 use contexture_wire::{Format, Renames};
 
 use crate::assemble::{assemble, head};
-use crate::cache::bill::Rates;
-use crate::cache::marks::{Kept, Marking, place_marks};
-use crate::cache::predict::predict;
-use crate::cache::report::CacheReport;
+use crate::cache::marks::Kept;
 use crate::cache::worth::Worth;
 use crate::cancel::Cancel;
 use crate::clearing::{Clearing, decide};
@@ -26,6 +23,7 @@ use crate::cut::Cut;
 use crate::digest::gathered;
 use crate::frame::Frame;
 use crate::front::Front;
+use crate::marking::mark;
 use crate::memo::Memo;
 use crate::passes::budget::{Claim, HistoryClaim, grants, required_history};
 use crate::passes::clear::Size;
@@ -56,7 +54,7 @@ pub struct Compiled {
     /// The plan for the next compile on this path.
     pub plan: Plan,
     /// What the host may want to do before the next call.
-    pub advice: Option<Advice>,
+    pub advice: Advice,
     /// The tools whose names the target refuses: its answer calls them by other names.
     pub renames: Renames,
 }
@@ -270,8 +268,8 @@ fn back(call: &Call<'_>, memo: &mut Memo) -> Result<Outcome, Refusal> {
     let head = head(request, &frame, &slots, &placed);
     let history = &front.history;
     let mut payload = assemble(head, &envelope, &before, (&cut, history), &after);
-    let (mut cache, kept) = mark(&mut payload, input, call.target);
-    cache.rewriting = worth;
+    let mut marked = mark(&mut payload, input, call.target);
+    marked.cache.rewriting = worth;
 
     let prefix = Prefix {
         target: call.target.to_owned(),
@@ -279,7 +277,7 @@ fn back(call: &Call<'_>, memo: &mut Memo) -> Result<Outcome, Refusal> {
         system: Frame::system_hash(&placed),
         anchor: ContentHash::of(&gathered(before.iter().map(|piece| &piece.key))),
     };
-    let view = decided(call, &cut, kept);
+    let view = decided(call, &cut, marked.kept);
     Cancel::check(input.cancel)?;
     let (plan, epoch) = input
         .plan
@@ -299,7 +297,7 @@ fn back(call: &Call<'_>, memo: &mut Memo) -> Result<Outcome, Refusal> {
         envelope: &envelope,
         counted,
     };
-    let report = report(&ledger, epoch, cache, &payload);
+    let report = report(&ledger, epoch, marked.cache, &payload);
     let omitted: usize = report.omitted.iter().map(|omitted| omitted.items).sum();
     if report.totals.items <= omitted && !says_more(&slots, &placed, &bridges) {
         let format = request.dialect.format;
@@ -317,7 +315,10 @@ fn back(call: &Call<'_>, memo: &mut Memo) -> Result<Outcome, Refusal> {
     })?;
     Ok(Outcome::Compiled(Box::new(Compiled {
         payload,
-        advice: ledger.advice(),
+        advice: Advice {
+            compact: ledger.compact_advice(),
+            cache: marked.advice,
+        },
         report,
         plan,
         renames: Renames::of(request.dialect.format, &request.tools),
@@ -375,34 +376,6 @@ fn counted(
         all += plain.text + plain.framing;
     }
     Ok(Some(all + history.iter().map(|piece| piece.counted).sum()))
-}
-
-/// Sets the cache marks, and tells what is expected of the cache and what it will keep.
-fn mark(payload: &mut Payload, input: &CompileInput<'_>, target: &str) -> (CacheReport, Vec<Kept>) {
-    let policy = &input.request.cache;
-    let same = |prefix: &&Prefix| prefix.target == target;
-    let before = input.plan.prefix.as_ref().filter(same);
-    let previous = before.map_or(&[][..], |_| &input.plan.kept);
-    let mut outline = payload.outline();
-    let unmarked = payload.clone();
-    // What cannot carry its mark after all (a blank output at OpenAI) leaves it to what stands before.
-    let marking = loop {
-        let mut marking = match policy.marks {
-            Some(marks) => place_marks(&outline, &policy.rules, previous, marks),
-            None => Marking::given(&outline, &policy.rules),
-        };
-        let failed = payload.mark(&mut marking);
-        if failed.is_empty() {
-            break marking;
-        }
-        outline.forbid_marks(&failed);
-        *payload = unmarked.clone();
-    };
-    let predicted = predict(&outline, &policy.rules, &marking.marks, previous);
-    let rates = Rates::of(&policy.prices, policy.rules.kind, predicted.total());
-    let first = before.is_none();
-    let report = CacheReport::new(&policy.rules, &outline, &marking, predicted, rates, first);
-    (report, marking.kept)
 }
 
 /// What budgeting comes to.

@@ -8,6 +8,7 @@
 use contexture_ir::ContentHash;
 use serde::{Deserialize, Serialize};
 
+use crate::cache::content::CacheAdvice;
 use crate::cache::marks::Kept;
 use crate::digest::{digest, gathered};
 use crate::hex;
@@ -283,17 +284,24 @@ fn digests<'h>(
 }
 
 /// What the host may want to do before the next call. Data: compile performs nothing.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-#[serde(tag = "kind", rename_all = "snake_case")]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
-pub enum Advice {
-    /// The history was trimmed: a compaction of this span would bring its substance back.
-    Compact {
-        /// Index on the path of the first item left out.
-        first: usize,
-        /// Index on the path of the last item left out.
-        last: usize,
-        /// What the span weighs, in tokens.
-        tokens: u64,
-    },
+pub struct Advice {
+    /// The history was trimmed: a compaction would bring its substance back.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub compact: Option<CompactAdvice>,
+    /// A cache object of what stands before the history would pay.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cache: Option<CacheAdvice>,
+}
+
+/// The span of a path that a compaction would bring back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct CompactAdvice {
+    /// Index on the path of the first item left out.
+    pub first: usize,
+    /// Index on the path of the last item left out.
+    pub last: usize,
+    /// What the span weighs, in tokens.
+    pub tokens: u64,
 }

@@ -13,6 +13,7 @@ use contexture_catalogue::Prices;
 use contexture_wire::Format;
 use serde::{Deserialize, Serialize};
 
+use crate::cache::content::CachedContent;
 use crate::cache::marks::MarkPolicy;
 use crate::cache::rules::CacheRules;
 use crate::cache::worth::CacheState;
@@ -45,6 +46,12 @@ impl HistoryPolicy {
             trim: TrimPolicy { low_water: 100 },
             ..Self::default()
         }
+    }
+
+    /// How many calls are expected to come.
+    pub(crate) fn expected_calls(&self) -> u64 {
+        let policy = self.clear.policy();
+        policy.map_or(ClearPolicy::default().calls, |policy| policy.calls)
     }
 }
 
@@ -157,6 +164,10 @@ pub struct CachePolicy {
     /// Whether the cache still holds what the last call wrote, as far as the host knows. Default:
     /// it does.
     pub state: CacheState,
+    /// A cache object made beforehand that is named in the payload if it holds just how the payload
+    /// begins. Default: none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub content: Option<CachedContent>,
 }
 
 impl CachePolicy {
@@ -168,6 +179,7 @@ impl CachePolicy {
             marks: None,
             prices: Prices::default(),
             state: CacheState::Warm,
+            content: None,
         }
     }
 }

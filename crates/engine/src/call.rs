@@ -30,7 +30,7 @@ pub struct CompiledCall {
     /// What is in it and why.
     pub report: Report,
     /// What to consider before the next call.
-    pub advice: Option<Advice>,
+    pub advice: Advice,
     /// What became of each layer's words.
     pub outcomes: Vec<Outcome>,
     /// What layers told: which notes are shown, say.

@@ -5,6 +5,7 @@ use contexture_wire::Ttl;
 use serde::Serialize;
 
 use crate::cache::bill::{CacheUse, Rates};
+use crate::cache::content::ContentReport;
 use crate::cache::marks::{Mark, MarkReason, Marking};
 use crate::cache::outline::{Outline, Part};
 use crate::cache::rules::CacheRules;
@@ -33,6 +34,9 @@ pub struct CacheReport {
     /// Where clearing was a matter of money: whether it paid, and both figures.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rewriting: Option<Worth>,
+    /// The cache object named for the request, and whether it is used.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub content: Option<ContentReport>,
     /// Whether there was no call before on this plan.
     pub first: bool,
     /// For how many seconds the provider keeps what is read or written, at least; 0 without a cache.
@@ -89,6 +93,7 @@ impl CacheReport {
             cost: cost(&predicted),
             cost_uncached: cost(&uncached),
             rewriting: None,
+            content: None,
             first,
             kept_seconds: rules.kept_ms(shortest) / 1_000,
         }

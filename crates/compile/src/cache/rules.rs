@@ -12,7 +12,7 @@
 //! * Gemini caches prefixes by itself and promises neither a read nor a time
 //!   (<https://ai.google.dev/gemini-api/docs/caching>).
 
-use contexture_catalogue::{CacheKind, ModelSpec};
+use contexture_catalogue::{CacheKind, ModelSpec, Price};
 use contexture_wire::{Format, Ttl, mark_name};
 use serde::{Deserialize, Serialize};
 
@@ -43,6 +43,10 @@ pub struct CacheRules {
     pub usual_ms: u64,
     /// For how many it is kept if asked; absent where there is no choice.
     pub long_ms: Option<u64>,
+    /// What it costs to keep a cache object for an hour, by the token; absent where there are none or it
+    /// is not known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub storage_hour: Option<Price>,
 }
 
 impl CacheRules {
@@ -74,6 +78,7 @@ impl CacheRules {
                 && matches!(format, Format::OpenAiChat | Format::OpenAiResponses),
             usual_ms: usual.unwrap_or(cache.idle_seconds.unwrap_or(IDLE_SECONDS) * 1_000),
             long_ms: ttls.next(),
+            storage_hour: cache.storage_hour,
         }
     }
 
@@ -91,6 +96,7 @@ impl CacheRules {
             keyed: false,
             usual_ms: 0,
             long_ms: None,
+            storage_hour: None,
         }
     }
 
@@ -98,6 +104,15 @@ impl CacheRules {
     #[must_use]
     pub const fn by_marks(&self) -> bool {
         matches!(self.kind, CacheKind::Explicit) || self.marks_newest
+    }
+
+    /// Whether a request can name a cache object made beforehand.
+    #[must_use]
+    pub const fn has_objects(&self) -> bool {
+        matches!(
+            (self.kind, self.format),
+            (CacheKind::CachedContent, Format::Gemini)
+        )
     }
 
     /// For how many milliseconds without use a prefix is kept.

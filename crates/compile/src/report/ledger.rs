@@ -12,7 +12,7 @@ use crate::front::Front;
 use crate::history::Kept;
 use crate::passes::lower::Piece;
 use crate::passes::place::{Placed, Slot};
-use crate::plan::Advice;
+use crate::plan::CompactAdvice;
 use crate::report::document::{OmitReason, Omitted, Rewritten};
 use crate::request::CompileInput;
 
@@ -55,9 +55,9 @@ impl Ledger<'_> {
             .collect()
     }
 
-    /// What the host may want to do next.
-    pub(crate) fn advice(&self) -> Option<Advice> {
-        Some(Advice::Compact {
+    /// What of the history could be compacted: it was trimmed.
+    pub(crate) fn compact_advice(&self) -> Option<CompactAdvice> {
+        Some(CompactAdvice {
             first: *self.trimmed.first()?,
             last: *self.trimmed.last()?,
             tokens: self.trimmed_tokens().high,

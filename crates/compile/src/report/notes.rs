@@ -38,6 +38,7 @@ pub(crate) fn notes(report: &Report) -> Vec<Note> {
         ),
     ];
     notes.extend(cache(&report.cache).map(|text| ("cache", text)));
+    notes.extend(content(&report.cache).map(|text| ("cache", text)));
     notes.extend(rewriting(&report.cache).map(|text| ("clearing", text)));
     notes.extend(previewed(report));
     notes.extend(omitted(report).map(|text| ("omitted", text)));
@@ -59,6 +60,16 @@ pub(crate) fn notes(report: &Report) -> Vec<Note> {
         ),
     ));
     notes
+}
+
+/// What became of the cache object.
+fn content(cache: &CacheReport) -> Option<String> {
+    let content = cache.content.as_ref()?;
+    let name = &content.name;
+    Some(match content.ignored {
+        None => format!("{name} holds {} tokens of it", grouped(content.tokens)),
+        Some(why) => format!("{name} is not used: {}", why.as_str()),
+    })
 }
 
 /// How many registered tools are not offered, and the first of them.

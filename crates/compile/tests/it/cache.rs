@@ -3,8 +3,8 @@
 use contexture_catalogue::{CacheKind, Catalogue};
 use contexture_compile::{
     CacheRules, CacheTrace, CacheUse, Call, CompileRequest, Compiled, Contribution, Kept, Lasts,
-    MarkPolicy, MarkReason, Marking, Outline, Part, PathItem, Rates, cache_object, place_marks,
-    predict, replay, replay_windowed,
+    MarkPolicy, MarkReason, Marking, Outline, Part, PathItem, Rates, place_marks, predict, replay,
+    replay_windowed,
 };
 use contexture_ir::{FunctionTool, Item, ToolDefinition};
 use contexture_wire::{Format, Ttl, lift};
@@ -505,26 +505,4 @@ fn given_marks_are_seen_in_the_outline() {
         .filter(|marks| !marks.is_empty())
         .collect();
     assert_eq!(given, [&[Ttl::Usual], &[Ttl::Usual]]);
-}
-
-#[test]
-fn a_cache_object_holds_what_lasts() {
-    let rules = rules("gemini-3.1-pro-preview", Format::Gemini);
-    let words = |count: usize| {
-        let mut all = said();
-        all[0] = Contribution::system("instructions", "Be brief. ".repeat(count));
-        compiled(&steps(3), &all, &of(Format::Gemini))
-            .payload
-            .outline()
-    };
-    assert_eq!(cache_object(&words(10), &rules), None, "too short");
-    let outline = words(4_000);
-    let object = cache_object(&outline, &rules).unwrap();
-    assert_eq!((object.segments, object.ttl_seconds), (2, 3_600));
-    assert!(object.tokens >= 4_096 && object.tokens < outline.tokens());
-    let chat = CacheRules {
-        kind: CacheKind::Automatic,
-        ..rules
-    };
-    assert_eq!(cache_object(&outline, &chat), None);
 }

@@ -162,7 +162,10 @@ fn the_frontier_stays_until_it_must_move() {
         if compiled.report.epoch.opened {
             reasons.push(compiled.report.epoch.reason);
         }
-        assert_eq!(compiled.advice.is_some(), compiled.plan.trim.is_some());
+        assert_eq!(
+            compiled.advice.compact.is_some(),
+            compiled.plan.trim.is_some()
+        );
         plan = compiled.plan;
     }
     frontiers.dedup();

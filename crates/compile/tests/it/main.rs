@@ -11,6 +11,7 @@ mod aside;
 mod budgets;
 mod cache;
 mod cache_recorded;
+mod cached_content;
 mod calibration;
 mod cancel;
 mod diff;

@@ -57,6 +57,7 @@ fn priced(limit: u64) -> CompileRequest {
         marks: Some(MarkPolicy::default()),
         prices: model.prices.clone(),
         state: CacheState::Warm,
+        content: None,
     };
     request
 }

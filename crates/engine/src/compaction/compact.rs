@@ -4,7 +4,7 @@ use std::ops::RangeInclusive;
 use std::sync::Arc;
 
 use contexture_compile::compaction::{Allowance, COVERS, Covered, Manifest};
-use contexture_compile::{Advice, Target};
+use contexture_compile::{CompactAdvice, Target};
 use contexture_ir::{Audience, Compaction, ContentHash, Item, NodeId, Origin, Part, TextPart};
 use contexture_store::{NewItem, NodeKind, NodeQuery};
 use contexture_tokens::{TokenCounter, counter_for};
@@ -139,7 +139,7 @@ impl Conversation {
     ) -> Result<CompactionDraft, EngineError> {
         let advice = match (options.span, self.compile(target)) {
             (CompactSpan::Older, compiling) => match compiling.await {
-                Ok(call) => call.advice,
+                Ok(call) => call.advice.compact,
                 // A history that cannot be sent needs it all the more.
                 Err(EngineError::Refused(_)) => None,
                 Err(error) => return Err(error),
@@ -154,7 +154,7 @@ impl Conversation {
         &self,
         target: &Target,
         options: &CompactOptions,
-        advice: Option<Advice>,
+        advice: Option<CompactAdvice>,
     ) -> Result<Compacted, EngineError> {
         let draft = self.draft_advised(target, options, advice).await?;
         self.store_compaction(draft).await
@@ -164,7 +164,7 @@ impl Conversation {
         &self,
         target: &Target,
         options: &CompactOptions,
-        advice: Option<Advice>,
+        advice: Option<CompactAdvice>,
     ) -> Result<CompactionDraft, EngineError> {
         let snapshot = self.snapshot(self.here()).await?;
         let spec = self.engine().catalogue().resolve(target.model())?;
@@ -177,7 +177,7 @@ impl Conversation {
             CompactSpan::Nodes { first, last } => snapshot.given(first, last)?,
             CompactSpan::Older => {
                 let keep = share(space, options.keep).min(weights.iter().sum::<u64>() / 2);
-                snapshot.older(advice.as_ref(), &weights, keep)?
+                snapshot.older(advice, &weights, keep)?
             }
         };
         self.draft_of(&snapshot, span, &shown, &weights, options, counter)

@@ -60,7 +60,7 @@ impl Conversation {
             let due = match &compiled {
                 Ok(call) => {
                     let counted = call.report.totals.tokens;
-                    call.advice.is_some() || fires(options.trigger, counted, space, scale)
+                    call.advice.compact.is_some() || fires(options.trigger, counted, space, scale)
                 }
                 Err(EngineError::Refused(_)) => true,
                 Err(_) => false,
@@ -73,7 +73,7 @@ impl Conversation {
             // What the provider counts more than we do leaves so much less of the space.
             how.keep =
                 u8::try_from(u64::from(how.keep) * 1_000 / scale.max(1_000)).unwrap_or(how.keep);
-            let advice = compiled.as_ref().ok().and_then(|call| call.advice.clone());
+            let advice = compiled.as_ref().ok().and_then(|call| call.advice.compact);
             match self.compact_advised(target, &how, advice).await {
                 Ok(one) => compacted.push(one),
                 // Another did it: its compaction is as good.

@@ -6,7 +6,7 @@ use std::ops::RangeInclusive;
 use std::sync::Arc;
 
 use contexture_compile::compaction::{Covered, Covering};
-use contexture_compile::{Advice, Cover};
+use contexture_compile::{CompactAdvice, Cover};
 use contexture_ir::{ContentHash, Item, NodeId};
 use contexture_store::{At, Error as StoreError, Node, NodeKind, Thing};
 use contexture_tokens::TokenCounter;
@@ -118,7 +118,7 @@ impl Snapshot {
     /// so many tokens are left.
     pub(crate) fn older(
         &self,
-        advice: Option<&Advice>,
+        advice: Option<CompactAdvice>,
         weights: &[u64],
         keep: u64,
     ) -> Result<RangeInclusive<usize>, EngineError> {
@@ -144,10 +144,7 @@ impl Snapshot {
             .filter(|_| standing <= keep / 2)
             .unwrap_or(opening)
             .max(opening);
-        let advised = match advice {
-            Some(Advice::Compact { last, .. }) => Some(*last),
-            _ => None,
-        };
+        let advised = advice.map(|advice| advice.last);
         let span = advised
             .filter(|last| *last >= behind)
             .and_then(|last| seams.align(&(behind..=last)))

@@ -3,12 +3,14 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 
-use contexture_compile::Target;
+use contexture_compile::{CacheState, CachedContent, Target};
 use contexture_engine::{
     BreakerPolicy, Clock, CompactOptions, CompactSpan, Conversation, Engine, EngineError,
     ModelCompactor, PrepareOptions, Reported, TestIds, Trigger, UsagePreference,
 };
-use contexture_ir::{FunctionCall, FunctionCallOutput, Item, Message, NodeId, Output, Role, user};
+use contexture_ir::{
+    FunctionCall, FunctionCallOutput, Item, Message, NodeId, Output, Role, role, user,
+};
 use contexture_llm::{ModelError, ModelResponse, ScriptedModel, text_response};
 use contexture_wire::Format;
 use serde_json::Value;
@@ -236,6 +238,25 @@ async fn an_unchanged_history_is_summed_up_once() {
     }
     assert_eq!(model.asked().len(), 1);
     assert!(first.call.payload.to_json().contains("refund order W8342"));
+}
+
+#[tokio::test]
+async fn advice_about_the_cache_is_no_reason_to_compact() {
+    let chat = filled(6).await;
+    chat.set([role("Be brief. ".repeat(4_000))]).unwrap();
+    let target = Target::gemini("gemini-3-flash-preview").cache(CacheState::Cold);
+    let options = PrepareOptions::default();
+    let prepared = chat.prepare(&target, &options).await.unwrap();
+    assert!(prepared.compacted.is_empty());
+    let advice = prepared.call.advice.cache.unwrap();
+    let content = CachedContent {
+        name: "cachedContents/abc".to_owned(),
+        segments: advice.segments,
+        prefix: advice.prefix,
+    };
+    let call = chat.compile(&target.cached_content(content)).await.unwrap();
+    let payload = call.payload.to_json();
+    assert!(!payload.contains("Be brief.") && payload.contains("cachedContents/abc"));
 }
 
 #[tokio::test]
