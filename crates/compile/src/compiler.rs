@@ -369,7 +369,7 @@ impl<'a> Compiler<'a> {
         let mut compiled = run(&inlined)?;
         for _ in 0..if self.manifests { ROUNDS } else { 0 } {
             let omitted = &compiled.report.omitted;
-            let Some(next) = inline(&inlined, items.len(), omitted, counter) else {
+            let Some(next) = inline(&inlined, items.len(), omitted, target.format, counter) else {
                 break;
             };
             // A manifest for which there is no room is none.

@@ -4,6 +4,7 @@
 //! need no repair, share no id with the old ones and are shown as they are is the old history with the new items behind it.
 //! Whatever else happened, it is made anew.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use contexture_ir::{ContentHash, Item};
@@ -77,12 +78,12 @@ impl Front {
             treatment: treatment.clone(),
             settled: 0,
             scanned: 0,
+            covered: covered(path, treatment, &hidden, press, memo),
             hidden,
             dropped: repaired.dropped,
             repairs: repaired.repairs,
             rewritten: Vec::new(),
             sound: true,
-            covered: covered(path, treatment, press, memo),
             made_for: press.made(),
             path: path.iter().map(identity).collect(),
             ids: IndexMap::new(),
@@ -209,20 +210,25 @@ fn rewritten(
     })
 }
 
-/// What each compaction in effect stands for.
+/// What each compaction in effect stands for: of its span what is not shown.
 fn covered(
     path: &[PathItem],
     treatment: &Treatment,
+    hidden: &[(usize, OmitReason)],
     press: &Press<'_>,
     memo: &mut Memo,
 ) -> Vec<Covered> {
+    let away = hidden.iter().filter(|(_, why)| *why == OmitReason::Covered);
+    let away: BTreeSet<usize> = away.map(|(index, _)| *index).collect();
     let covers = treatment.covering().covers().iter();
     let weighed = covers.map(|cover| {
         let span = path.get(cover.first..=cover.last).unwrap_or_default();
         let (entries, _) = select(span, cover.first);
+        let gone = |entry: &&Entry| entry.source.is_some_and(|index| away.contains(&index));
+        let gone = entries.iter().filter(gone);
         Covered {
             cover: *cover,
-            tokens: entries.iter().map(|entry| press.item(entry, memo)).sum(),
+            tokens: gone.map(|entry| press.item(entry, memo)).sum(),
         }
     });
     weighed.collect()

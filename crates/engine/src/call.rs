@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use contexture_compile::{
-    Advice, Band, CompileRequest, Compiled, Content, Contribution, Payload, Plan, Report,
+    Advice, Band, CompileRequest, Compiled, Content, Contribution, Payload, Plan, Report, Rewriting,
 };
 use contexture_ir::{BranchName, ContentHash, NodeId};
 use contexture_layers::{LayerEvent, Outcome};
@@ -181,11 +181,15 @@ fn said_before(instructions: &Instructions) -> Result<Vec<Contribution>, EngineE
 
 fn done(request: &CompileRequest, report: &Report) -> Happened {
     let epoch = &report.epoch;
+    let rewritten = report.rewritten.iter();
     Happened::CompileDone {
         model: request.model.clone(),
         tokens: report.totals.tokens,
         epoch: epoch.number,
         opened: epoch.opened.then_some(epoch.reason),
         cache_read: report.cache.predicted.read,
+        previewed: rewritten
+            .filter(|one| one.how == Rewriting::Previewed)
+            .count(),
     }
 }

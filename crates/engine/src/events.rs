@@ -53,6 +53,8 @@ pub enum Happened {
         opened: Option<EpochReason>,
         /// Tokens that the provider is expected to read from its cache.
         cache_read: u64,
+        /// How many outputs are shown as previews.
+        previewed: usize,
     },
     /// An answer was stored.
     Recorded {

@@ -2,12 +2,15 @@
 //!
 //! Not here: compactions that are stored, which are the engine's.
 
+use std::collections::BTreeSet;
+
 use contexture_ir::{Compaction, Item, Part, Raw, TextPart};
 use contexture_tokens::TokenCounter;
+use contexture_wire::Format;
 
 use super::manifest::{Covered, Manifest};
 use super::render::Allowance;
-use crate::passes::cover::COVERS;
+use crate::passes::cover::{COVERS, Covering};
 use crate::report::document::{OmitReason, Omitted};
 use crate::request::{Cover, PathItem};
 
@@ -29,6 +32,7 @@ pub(crate) fn inline(
     before: &Inlined,
     items: usize,
     omitted: &[Omitted],
+    target: Format,
     counter: &dyn TokenCounter,
 ) -> Option<Inlined> {
     let trimmed = omitted
@@ -50,32 +54,39 @@ pub(crate) fn inline(
             _ => merged.push((first, last)),
         }
     }
+    let path = before.path.get(..items).unwrap_or(&before.path);
+    let covers = (path.len()..).zip(merged);
+    let covers = covers.map(|(compaction, (first, last))| Cover {
+        compaction,
+        first,
+        last,
+    });
     let mut inlined = Inlined {
-        path: before.path.get(..items).unwrap_or(&before.path).to_vec(),
-        covers: Vec::new(),
+        path: path.to_vec(),
+        covers: covers.collect(),
     };
-    let inside = |at: usize| {
-        merged
-            .iter()
-            .any(|(first, last)| (*first..=*last).contains(&at))
+    let readable = path.iter().enumerate();
+    let readable = readable.filter(|(_, item)| item.audience.model);
+    let all: Vec<(usize, &Item)> = readable.map(|(at, one)| (at, &*one.item)).collect();
+    let covering = Covering::of(&inlined.covers, path.len(), |at| at >= path.len());
+    let pinned = |at: usize| path.get(at).is_some_and(|item| item.pinned);
+    let view: BTreeSet<usize> = covering.shown(&all, pinned, target).into_iter().collect();
+    let of = |keep: &dyn Fn(usize) -> bool| -> Vec<Covered<'_>> {
+        let kept = all.iter().filter(|(at, _)| keep(*at));
+        kept.map(|(index, item)| Covered {
+            index: *index,
+            item,
+            hash: path.get(*index).map(|item| item.hash),
+        })
+        .collect()
     };
-    let readable = |keep: &dyn Fn(usize) -> bool| -> Vec<Covered<'_>> {
-        let all = before.path.iter().take(items).enumerate();
-        all.filter(|(at, item)| item.audience.model && keep(*at))
-            .map(|(index, item)| Covered {
-                index,
-                item: &item.item,
-                hash: Some(item.hash),
-            })
-            .collect()
-    };
-    let view = readable(&|at| !inside(at));
-    for &(first, last) in &merged {
-        let originals = readable(&|at| (first..=last).contains(&at));
+    let beside = of(&|at| view.contains(&at));
+    for &Cover { first, last, .. } in &inlined.covers {
+        let originals = of(&|at| (first..=last).contains(&at) && !view.contains(&at));
         let weigh = |one: &Covered<'_>| counter.count(&one.item.text()).count;
         let tokens: u64 = originals.iter().map(weigh).sum();
         let most = (tokens.saturating_mul(SHARE) / 100).max(LEAST);
-        let manifest = Manifest::of(&originals).beside(&view);
+        let manifest = Manifest::of(&originals).beside(&beside);
         let text = manifest.render(Allowance::Tokens(most, counter)).text;
         let mut compaction = Compaction {
             summary: vec![Part::SummaryText(TextPart::new(text))],
@@ -85,11 +96,6 @@ pub(crate) fn inline(
         compaction
             .extra
             .set(COVERS, Raw::parse(span).unwrap_or_else(|_| Raw::null()));
-        inlined.covers.push(Cover {
-            compaction: inlined.path.len(),
-            first,
-            last,
-        });
         inlined.path.push(PathItem::new(Item::from(compaction)));
     }
     Some(inlined)

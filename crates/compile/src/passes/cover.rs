@@ -73,11 +73,22 @@ impl Covering {
         self.places.contains_key(&index)
     }
 
-    /// The indexes of the items that the view shows, in its order, if nothing is pinned.
-    pub fn shown<'i>(&self, items: impl IntoIterator<Item = &'i Item>) -> Vec<usize> {
-        let items = items.into_iter().enumerate();
-        let shown = items.filter(|(index, item)| self.left_out(*index, item).is_none());
-        let mut shown: Vec<usize> = shown.map(|(index, _)| index).collect();
+    /// The indexes of the items that the view for a target shows, in its order. Items come with their
+    /// indexes, those that models may read.
+    pub fn shown(
+        &self,
+        items: &[(usize, &Item)],
+        pinned: impl Fn(usize) -> bool,
+        target: Format,
+    ) -> Vec<usize> {
+        let marked = items.iter();
+        let marked = marked.map(|(index, item)| (*item, pinned(*index) && self.is_covered(*index)));
+        let stays = pinned_rounds(marked, target);
+        let places = items.iter().enumerate();
+        let shown = places.filter(|(at, (index, item))| {
+            stays.contains(at) || self.left_out(*index, item).is_none()
+        });
+        let mut shown: Vec<usize> = shown.map(|(_, (index, _))| *index).collect();
         shown.sort_by_key(|index| self.place(*index));
         shown
     }
@@ -112,7 +123,14 @@ pub(crate) fn cover(
     covering: &Covering,
     target: Format,
 ) -> (Vec<Entry>, Vec<(usize, OmitReason)>) {
-    let pinned = pinned(&entries, covering, target);
+    let marked = entries.iter().map(|entry| {
+        let covered = |index| covering.is_covered(index);
+        (
+            &*entry.item,
+            entry.pinned && entry.source.is_some_and(covered),
+        )
+    });
+    let pinned = pinned_rounds(marked, target);
     let mut hidden = Vec::new();
     let mut kept: Vec<Entry> = Vec::with_capacity(entries.len());
     for (at, entry) in entries.into_iter().enumerate() {
@@ -135,29 +153,26 @@ pub(crate) fn cover(
     (kept, hidden)
 }
 
-/// The entries of the rounds in which something covered is pinned, compactions apart.
-fn pinned(entries: &[Entry], covering: &Covering, target: Format) -> BTreeSet<usize> {
-    let is_pinned = |entry: &Entry| {
-        let covered = |index| covering.is_covered(index);
-        entry.pinned && entry.source.is_some_and(covered)
-    };
-    if !entries.iter().any(is_pinned) {
+/// The places of the items in whose round something covered is pinned, compactions apart. Items come
+/// with whether that is said of them.
+fn pinned_rounds<'i>(
+    items: impl Iterator<Item = (&'i Item, bool)> + Clone,
+    target: Format,
+) -> BTreeSet<usize> {
+    if !items.clone().any(|(_, pinned)| pinned) {
         return BTreeSet::new();
     }
-    let blocks = blocks(entries.iter().map(|entry| &*entry.item), target);
+    let (items, pinned): (Vec<&Item>, Vec<bool>) = items.unzip();
+    let blocks = blocks(items.iter().copied(), target);
     let rounds = rounds(blocks.iter().map(|block| block.class));
     let ends = rounds.iter().filter_map(|round| {
         let blocks = blocks.get(round.clone())?;
         Some(blocks.first()?.items.start..blocks.last()?.items.end)
     });
-    let stays = |at: &usize| {
-        let item = entries.get(*at).map(|entry| &*entry.item);
-        !matches!(item, None | Some(Item::Compaction(_)))
-    };
+    let stays = |at: &usize| !matches!(items.get(*at), None | Some(Item::Compaction(_)));
     ends.filter(|round| {
-        entries
-            .get(round.clone())
-            .is_some_and(|own| own.iter().any(is_pinned))
+        let own = pinned.get(round.clone());
+        own.is_some_and(|own| own.contains(&true))
     })
     .flatten()
     .filter(stays)

@@ -320,6 +320,13 @@ fn with_compaction(mut items: Vec<Item>) -> Vec<PathItem> {
     PathItem::all(items)
 }
 
+/// How many tokens the compaction is said to stand for.
+fn stood_for(compiled: &Compiled) -> u64 {
+    let mut rows = compiled.report.segments.iter();
+    let row = rows.find(|row| row.rule == "stands for what it covers");
+    row.unwrap().omitted_tokens
+}
+
 /// What the host said in the midst of a history is no history: no compaction stands for it.
 #[test]
 fn no_compaction_stands_for_the_hosts_words() {
@@ -343,6 +350,15 @@ fn no_compaction_stands_for_the_hosts_words() {
         let covered = compiled.report.omitted.iter();
         let covered = covered.filter(|span| span.why == OmitReason::Covered);
         assert_eq!(covered.map(|span| span.items).sum::<usize>(), 5);
+        let mut longer = path.clone();
+        longer[4] = PathItem::new(Item::from(Message::text(
+            Role::System,
+            "never delete ".repeat(50),
+        )));
+        assert_eq!(
+            stood_for(&self::covered(&longer, format)),
+            stood_for(&compiled)
+        );
     }
 }
 
@@ -362,7 +378,12 @@ fn no_compaction_stands_for_what_is_pinned() {
     path[4].pinned = true;
     path[6].pinned = true;
     for format in Format::PROVIDERS {
-        let text = covered(&path, format).payload.to_json();
+        let compiled = covered(&path, format);
+        let mut longer = path.clone();
+        longer[6] = PathItem::new(user(&"my number is 7 ".repeat(50)));
+        longer[6].pinned = true;
+        assert_eq!(stood_for(&covered(&longer, format)), stood_for(&compiled));
+        let text = compiled.payload.to_json();
         assert!(
             text.contains("two") && text.contains("my number is 7"),
             "{format}: {text}"

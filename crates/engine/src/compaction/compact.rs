@@ -3,11 +3,12 @@
 use std::ops::RangeInclusive;
 use std::sync::Arc;
 
-use contexture_compile::compaction::{Allowance, COVERS, Covered, Manifest};
+use contexture_compile::compaction::{Allowance, COVERS, Manifest};
 use contexture_compile::{CompactAdvice, Target};
 use contexture_ir::{Audience, Compaction, ContentHash, Item, NodeId, Origin, Part, TextPart};
 use contexture_store::{NewItem, NodeKind, NodeQuery};
 use contexture_tokens::{TokenCounter, counter_for};
+use contexture_wire::Format;
 
 use super::breaker::BreakerPolicy;
 use super::compactor::{CompactRequest, Compactor, ManifestCompactor};
@@ -171,7 +172,7 @@ impl Conversation {
         let counter = counter_for(spec.encoding);
         let request = target.request(self.engine().catalogue())?;
         let space = request.window.saturating_sub(request.reserve);
-        let shown = snapshot.shown();
+        let shown = snapshot.shown(target.format());
         let weights = snapshot.weights(&shown, counter);
         let span = match options.span {
             CompactSpan::Nodes { first, last } => snapshot.given(first, last)?,
@@ -180,7 +181,7 @@ impl Conversation {
                 snapshot.older(advice, &weights, keep)?
             }
         };
-        self.draft_of(&snapshot, span, &shown, &weights, options, counter)
+        self.draft_of(&snapshot, span, &shown, target.format(), options, counter)
             .await
     }
 
@@ -244,31 +245,18 @@ impl Conversation {
         snapshot: &Snapshot,
         span: RangeInclusive<usize>,
         shown: &[usize],
-        weights: &[u64],
+        target: Format,
         options: &CompactOptions,
         counter: &dyn TokenCounter,
     ) -> Result<CompactionDraft, EngineError> {
         let (first, last) = snapshot.ends(&span)?;
-        let inside = |at: &&usize| span.contains(&snapshot.place(**at));
-        let in_span: Vec<Covered<'_>> = shown
-            .iter()
-            .filter(inside)
-            .filter_map(|at| snapshot.covered(*at))
-            .collect();
-        let tokens = weights
-            .get(span.clone())
-            .unwrap_or_default()
-            .iter()
-            .sum::<u64>();
-        let originals: Vec<Covered<'_>> =
-            span.clone().filter_map(|at| snapshot.covered(at)).collect();
-        let beside = shown
-            .iter()
-            .filter(|at| !inside(at))
-            .filter_map(|at| snapshot.covered(*at));
-        let beside: Vec<Covered<'_>> = beside.collect();
+        let (gone, stays) = snapshot.parted(&span, target);
+        let goes = |at: &&usize| span.contains(&snapshot.place(**at)) && !stays.contains(at);
+        let in_span = snapshot.readable(shown.iter().filter(goes));
+        let texts = in_span.iter().map(|one| one.item.text());
+        let tokens: u64 = texts.map(|text| counter.count(&text).count).sum();
 
-        let hash = snapshot.hash(&span);
+        let hash = snapshot.hash(&gone);
         let instructions = options
             .instructions
             .as_deref()
@@ -303,8 +291,8 @@ impl Conversation {
             }
         };
         let most = share(tokens, options.manifest).max(LEAST);
-        let manifest = Manifest::of(&originals)
-            .beside(&beside)
+        let manifest = Manifest::of(&snapshot.readable(&gone))
+            .beside(&snapshot.readable(&stays))
             .render(Allowance::Tokens(most, counter))
             .text;
         let summarised = summary.is_some();
@@ -332,7 +320,7 @@ impl Conversation {
         Ok(CompactionDraft {
             first,
             last,
-            items: span.count(),
+            items: gone.len(),
             tokens,
             summary_tokens,
             summary,

@@ -6,7 +6,9 @@
 //!
 //! Not here: asking for one (`contexture_compile::compaction::NativeCompaction`).
 
-use contexture_compile::compaction::{Allowance, COVERS, Covered, Manifest};
+use std::collections::BTreeSet;
+
+use contexture_compile::compaction::{Allowance, COVERS, Manifest};
 use contexture_ir::{Compaction, Item, NodeId, Part, TextPart};
 use contexture_store::{At, StateChange};
 use contexture_tokens::counter_for;
@@ -52,11 +54,12 @@ impl Conversation {
         let snapshot = self.snapshot(At::Node(base)).await?;
         let span = 0..=snapshot.path.nodes.len().saturating_sub(1);
         let (first, last) = snapshot.ends(&span)?;
-        let covers = provenance(first, last, snapshot.hash(&span), None)?;
+        let (gone, stays) = snapshot.parted(&span, call.format);
+        let covers = provenance(first, last, snapshot.hash(&gone), None)?;
         let mut entries = snapshot.covers.entries.clone();
         for (compaction, item) in &mut compactions {
             if !is_readable(item) {
-                let twin = manifest(&snapshot, call);
+                let twin = manifest(&snapshot, &gone, &stays, call);
                 item.summary = vec![Part::SummaryText(TextPart::new(twin))];
             }
             item.extra.set(COVERS, covers.clone());
@@ -85,12 +88,16 @@ fn is_readable(compaction: &Compaction) -> bool {
 }
 
 /// What everybody else is told of the path.
-fn manifest(snapshot: &Snapshot, call: &CompiledCall) -> String {
+fn manifest(
+    snapshot: &Snapshot,
+    gone: &[usize],
+    stays: &BTreeSet<usize>,
+    call: &CompiledCall,
+) -> String {
     let counter = counter_for(call.inputs.encoding);
-    let tokens: u64 = snapshot.weights(&snapshot.shown(), counter).iter().sum();
+    let shown = snapshot.shown(call.format);
+    let tokens: u64 = snapshot.weights(&shown, counter).iter().sum();
     let most = share(tokens, MANIFEST).max(LEAST);
-    let all = 0..snapshot.path.items.len();
-    let items: Vec<Covered<'_>> = all.filter_map(|at| snapshot.covered(at)).collect();
-    let manifest = Manifest::of(&items);
+    let manifest = Manifest::of(&snapshot.readable(gone)).beside(&snapshot.readable(stays));
     manifest.render(Allowance::Tokens(most, counter)).text
 }

@@ -2,6 +2,7 @@
 //!
 //! Not here: what is made of it ([`super::compact`]).
 
+use std::collections::BTreeSet;
 use std::ops::RangeInclusive;
 use std::sync::Arc;
 
@@ -10,12 +11,14 @@ use contexture_compile::{CompactAdvice, Cover};
 use contexture_ir::{ContentHash, Item, NodeId};
 use contexture_store::{At, Error as StoreError, Node, NodeKind, Thing};
 use contexture_tokens::TokenCounter;
+use contexture_wire::Format;
 
 use super::cover::Covers;
 use super::span::{Seams, overlaps};
 use crate::conversation::Conversation;
 use crate::error::EngineError;
 use crate::path::Path;
+use crate::pins::Pins;
 
 /// A path, what is in effect on it, and where that was read.
 pub(crate) struct Snapshot {
@@ -23,22 +26,24 @@ pub(crate) struct Snapshot {
     pub(crate) covers: Covers,
     pub(crate) places: Vec<Cover>,
     covering: Covering,
+    pinned: BTreeSet<NodeId>,
 }
 
 impl Conversation {
     pub(crate) async fn snapshot(&self, at: At) -> Result<Snapshot, EngineError> {
         let path = self.whole_path(at).await?;
-        let covers = match path.head {
-            Some(head) => self.listed(At::Node(head)).await?,
-            None => Covers::default(),
+        let (covers, pins): (Covers, Pins) = match path.head {
+            Some(head) => (
+                self.listed(At::Node(head)).await?,
+                self.listed(At::Node(head)).await?,
+            ),
+            None => Default::default(),
         };
         let places = covers.on(&path.nodes);
-        let compacts = |at: usize| {
-            let item = path.items.get(at).map(AsRef::as_ref);
-            matches!(item, Some(Item::Compaction(_)))
-        };
+        let compacts = |at: usize| compacts(&path, at);
         Ok(Snapshot {
             covering: Covering::of(&places, path.items.len(), compacts),
+            pinned: pins.nodes(),
             path,
             covers,
             places,
@@ -52,10 +57,41 @@ impl Snapshot {
         self.covering.place(at)
     }
 
-    /// The places of the path that the view shows, in its order.
-    pub(crate) fn shown(&self) -> Vec<usize> {
-        self.covering
-            .shown(self.path.items.iter().map(AsRef::as_ref))
+    /// The places of the path that the view for a target shows, in its order.
+    pub(crate) fn shown(&self, target: Format) -> Vec<usize> {
+        self.shown_by(&self.covering, target)
+    }
+
+    /// The places of a span that go out of view once something stands for it, and all that are in view
+    /// then: pins and the host's words among them.
+    pub(crate) fn parted(
+        &self,
+        span: &RangeInclusive<usize>,
+        target: Format,
+    ) -> (Vec<usize>, BTreeSet<usize>) {
+        let compaction = self.path.items.len();
+        let mut places = self.places.clone();
+        places.push(Cover {
+            compaction,
+            first: *span.start(),
+            last: *span.end(),
+        });
+        let compacts = |at: usize| at == compaction || compacts(&self.path, at);
+        let covering = Covering::of(&places, compaction, compacts);
+        let stays: BTreeSet<usize> = self.shown_by(&covering, target).into_iter().collect();
+        let gone = span.clone().filter(|at| !stays.contains(at));
+        (gone.collect(), stays)
+    }
+
+    fn shown_by(&self, covering: &Covering, target: Format) -> Vec<usize> {
+        let readable = self.path.nodes.iter().zip(&self.path.items).enumerate();
+        let readable = readable.filter(|(_, (node, _))| node.audience.model);
+        let items: Vec<(usize, &Item)> = readable.map(|(at, (_, item))| (at, &**item)).collect();
+        let pinned = |at: usize| {
+            let node = self.path.nodes.get(at);
+            node.is_some_and(|node| self.pinned.contains(&node.id))
+        };
+        covering.shown(&items, pinned, target)
     }
 
     /// What each place of the path adds to the view, in tokens.
@@ -171,8 +207,17 @@ impl Snapshot {
         }
     }
 
+    /// Of some places the items that models may read.
+    pub(crate) fn readable<'s>(
+        &'s self,
+        places: impl IntoIterator<Item = &'s usize>,
+    ) -> Vec<Covered<'s>> {
+        let places = places.into_iter();
+        places.filter_map(|at| self.covered(*at)).collect()
+    }
+
     /// An item that models may read.
-    pub(crate) fn covered(&self, at: usize) -> Option<Covered<'_>> {
+    fn covered(&self, at: usize) -> Option<Covered<'_>> {
         let node = self.path.nodes.get(at).filter(|node| node.audience.model)?;
         Some(Covered {
             index: at,
@@ -181,16 +226,21 @@ impl Snapshot {
         })
     }
 
-    /// The hash over what a span says: equal for a copy of it on another branch.
-    pub(crate) fn hash(&self, span: &RangeInclusive<usize>) -> ContentHash {
-        let nodes = self.path.nodes.get(span.clone()).unwrap_or_default();
+    /// The hash over what some places say: equal for a copy of them on another branch.
+    pub(crate) fn hash(&self, places: &[usize]) -> ContentHash {
+        let nodes = places.iter().filter_map(|at| self.path.nodes.get(*at));
         let tells =
             |node: &&Arc<Node>| node.audience.model && !matches!(node.kind, NodeKind::Compaction);
         let hashes = nodes
-            .iter()
             .filter(tells)
             .map(|node| node.meaning_hash.unwrap_or(node.content_hash));
         let bytes: Vec<u8> = hashes.flat_map(|hash| *hash.as_bytes()).collect();
         ContentHash::of(&bytes)
     }
+}
+
+/// Whether an item of a path is a compaction.
+fn compacts(path: &Path, at: usize) -> bool {
+    let item = path.items.get(at).map(AsRef::as_ref);
+    matches!(item, Some(Item::Compaction(_)))
 }

@@ -1,8 +1,8 @@
 //! An engine is watched.
 
-use contexture_compile::{EpochReason, Target};
+use contexture_compile::{EpochReason, HistoryPolicy, PreviewPolicy, Previewing, Target};
 use contexture_engine::{EngineEvent, Happened};
-use contexture_ir::user;
+use contexture_ir::{FunctionCall, FunctionCallOutput, Message, Output, Role, user};
 use serde_json::json;
 
 use crate::support::chat;
@@ -34,12 +34,40 @@ async fn calls_are_told_to_whoever_watches() {
         epoch: call.report.epoch.number,
         opened: Some(EpochReason::First),
         cache_read: 0,
+        previewed: 0,
     };
     let stored = Happened::Recorded {
         response: recorded.response,
         usage: None,
     };
     assert_eq!(told, [start.clone(), done, stored, start]);
+}
+
+#[tokio::test]
+async fn previews_are_told() {
+    let chat = chat().await;
+    let mut draft = chat.draft();
+    draft.push_item(Message::text(Role::User, "read it"));
+    draft.push_item(FunctionCall::new("c", "read", "{}"));
+    let text = "All of it is said. ".repeat(2_000);
+    draft.push_item(FunctionCallOutput::new("c", Output::Text(text)));
+    draft.commit().await.unwrap();
+    let events = chat.engine().subscribe();
+    let history = HistoryPolicy {
+        preview: Some(PreviewPolicy {
+            when: Previewing::Always,
+            ..PreviewPolicy::default()
+        }),
+        ..HistoryPolicy::default()
+    };
+    let target = Target::openai_chat("gpt-4o").history(history);
+    chat.compile(&target).await.unwrap();
+    let told: Vec<EngineEvent> = std::iter::from_fn(|| events.try_next()).collect();
+    let done = told.last().map(|event| &event.what);
+    assert!(
+        matches!(done, Some(Happened::CompileDone { previewed: 1, .. })),
+        "{done:?}"
+    );
 }
 
 #[tokio::test]

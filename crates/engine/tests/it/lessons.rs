@@ -73,7 +73,7 @@ async fn a_compaction_leaves_pins_and_the_hosts_words() {
             draft.push_item(Message::text(Role::System, "The shop closes at noon."));
         }
         if round == 2 {
-            draft.push_item(Message::text(Role::User, "Call me Ada, always."));
+            draft.push_item(Message::text(Role::User, "Call me Ada, always: R2D2X99."));
         }
     }
     draft.commit().await.unwrap();
@@ -86,14 +86,21 @@ async fn a_compaction_leaves_pins_and_the_hosts_words() {
         .compact(&target(), &CompactOptions::default())
         .await
         .unwrap();
-    assert!(compacted.draft.items > 9, "{:?}", compacted.draft);
+    assert_eq!(compacted.draft.items, 8, "{:?}", compacted.draft);
     let said = chat.compile(&target()).await.unwrap().payload.to_json();
     for stays in [
         "Refund my order.",
         "The shop closes at noon.",
-        "Call me Ada, always.",
+        "Call me Ada, always: R2D2X99.",
     ] {
-        assert!(said.contains(stays), "{stays}: {said}");
+        assert_eq!(said.matches(stays).count(), 1, "{stays}: {said}");
     }
+    // Of what stays in view the manifest says nothing.
+    let manifest = compacted.draft.summary.concat();
+    assert!(
+        !manifest.contains("R2D2X99") && !manifest.contains("Ada"),
+        "{manifest}"
+    );
+    assert!(!manifest.contains("noon"), "{manifest}");
     assert!(said.contains("Earlier here"), "{said}");
 }
