@@ -3,6 +3,7 @@
 //! * [`Spent`] counts what was used; a [`Budget`] limits it; [`Until`] says when a loop stops.
 //! * An [`Abort`] cancels a run and all below it; [`Retry`] tries again what failed in passing.
 //! * [`Channels`] carry messages between the runs of one tree, and to and from outside.
+//! * A [`ToolBox`] runs the tools that a policy allows.
 //!
 //! Not here: the history of a run, and asking models (`contexture-engine`, `contexture-llm`).
 
@@ -12,6 +13,7 @@ mod channels;
 mod money;
 mod panics;
 mod retry;
+mod tools;
 mod until;
 mod usage;
 
@@ -20,5 +22,9 @@ pub use cancel::{Abort, Cancelled};
 pub use channels::{Channel, ChannelError, ChannelStream, Channels, External, Message, Mode, Wait};
 pub use money::{BadMoney, Money};
 pub use retry::{Backoff, Retry, Retryable};
+pub use tools::{
+    Allowed, Handler, Lane, Pending, Permit, Resolution, ToolBox, ToolCall, ToolFailure,
+    ToolOptions, ToolOutput, answer,
+};
 pub use until::{Cause, Snapshot, Stop, Until};
 pub use usage::{Spent, Tokens};

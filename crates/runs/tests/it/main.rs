@@ -3,6 +3,8 @@
 #![expect(clippy::unwrap_used, reason = "a failed unwrap is the failed test")]
 
 mod crowd;
+mod denied;
 mod modes;
 mod poll;
 mod queue_model;
+mod tool_calls;

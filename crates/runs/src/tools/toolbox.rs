@@ -1,0 +1,262 @@
+//! Tools with what runs them, under a policy.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+
+use contexture_layers::Rerun;
+use contexture_tools::{
+    Call, Group, Loaded, Policy, Registry, Resolved, Route, Tool, ToolError, ToolId, Verdict,
+};
+use futures_util::FutureExt as _;
+
+use super::handler::{Handler, ToolCall, ToolFailure, ToolOptions, ToolOutput};
+use super::permit::{Approval, Permit, Resolution};
+use crate::cancel::Abort;
+use crate::panics::said;
+
+/// Tools, what runs each of them, and what may run.
+///
+/// ```
+/// use contexture_ir::{Output, Raw};
+/// use contexture_runs::{Abort, Allowed, Resolution, ToolBox, ToolCall, ToolOutput};
+/// use contexture_tools::{Call, Loaded, Policy, Tool};
+///
+/// # tokio::runtime::Builder::new_current_thread().enable_time().build()?.block_on(async {
+/// let schema = Raw::parse(r#"{"type":"object","properties":{"name":{"type":"string"}},"required":["name"]}"#)?;
+/// let mut tools = ToolBox::new(Policy::deny_all().allow("greet"));
+/// tools.add(Tool::function("greet", "Greets", schema), |call: ToolCall| async move {
+///     Ok(ToolOutput::from(format!("greeted with {}", call.arguments.get())))
+/// })?;
+///
+/// let call = Call::new("greet", r#"{name: "Ada"}"#);
+/// let Resolution::Allowed(Allowed::Run(permit)) = tools.resolve(&call, "call_1", &Loaded::default())? else {
+///     unreachable!()
+/// };
+/// let output = tools.run(permit, &Abort::new()).await?;
+/// assert_eq!(output.output, Output::Text(r#"greeted with {"name":"Ada"}"#.to_owned()));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// # })?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, Default)]
+pub struct ToolBox {
+    registry: Registry,
+    policy: Policy,
+    held: BTreeMap<ToolId, Held>,
+}
+
+#[derive(Clone)]
+struct Held {
+    handler: Arc<dyn Handler>,
+    options: ToolOptions,
+}
+
+impl ToolBox {
+    /// A toolbox without tools.
+    #[must_use]
+    pub fn new(policy: Policy) -> Self {
+        Self {
+            policy,
+            ..Self::default()
+        }
+    }
+
+    /// Adds a group, before its tools.
+    ///
+    /// # Errors
+    /// [`ToolError`], for a name that is taken or none.
+    pub fn add_group(&mut self, group: Group) -> Result<(), ToolError> {
+        self.registry.register_group(group)
+    }
+
+    /// Adds a tool, run as [`ToolOptions::default`] says.
+    ///
+    /// # Errors
+    /// [`ToolError`], for a name that is taken or a definition that is none.
+    pub fn add(
+        &mut self,
+        tool: Tool,
+        handler: impl Handler + 'static,
+    ) -> Result<ToolId, ToolError> {
+        self.add_with(tool, ToolOptions::default(), handler)
+    }
+
+    /// Adds a tool.
+    ///
+    /// # Errors
+    /// As [`Self::add`].
+    pub fn add_with(
+        &mut self,
+        tool: Tool,
+        options: ToolOptions,
+        handler: impl Handler + 'static,
+    ) -> Result<ToolId, ToolError> {
+        let id = self.registry.register(tool)?;
+        let handler = Arc::new(handler);
+        self.held.insert(id.clone(), Held { handler, options });
+        Ok(id)
+    }
+
+    /// Adds a tool that the provider runs: it is offered, and a call of it that comes here is refused.
+    ///
+    /// # Errors
+    /// As [`Self::add`].
+    pub fn add_hosted(&mut self, tool: Tool) -> Result<ToolId, ToolError> {
+        self.registry.register(tool)
+    }
+
+    /// Takes a tool away. What runs already goes on.
+    pub fn remove(&mut self, tool: &ToolId) -> Option<Tool> {
+        self.held.remove(tool);
+        self.registry.unregister(tool)
+    }
+
+    /// The tools, to be offered.
+    #[must_use]
+    pub fn registry(&self) -> &Registry {
+        &self.registry
+    }
+
+    /// What may run.
+    #[must_use]
+    pub fn policy(&self) -> &Policy {
+        &self.policy
+    }
+
+    /// Puts another policy in place. Permits given before are held against it when they are used.
+    pub fn set_policy(&mut self, policy: Policy) {
+        self.policy = policy;
+    }
+
+    /// What to do with a call of this tool that was begun before a crash.
+    #[must_use]
+    pub fn rerun(&self, tool: &ToolId) -> Option<Rerun> {
+        self.held.get(tool).map(|held| held.options.rerun)
+    }
+
+    /// What a call comes to. Its arguments are mended where only one reading is possible, and checked against the tool's
+    /// schema; those that seem to be cut off are refused. `loaded` are the toolkits loaded so far.
+    ///
+    /// # Errors
+    /// [`ToolFailure::Unknown`], [`ToolFailure::Denied`], [`ToolFailure::BadArguments`].
+    pub fn resolve(
+        &self,
+        call: &Call,
+        call_id: &str,
+        loaded: &Loaded,
+    ) -> Result<Resolution, ToolFailure> {
+        let resolved = self.registry.resolve(call, &self.policy, loaded)?;
+        let verdict = resolved.verdict;
+        let options = match resolved.route {
+            Route::Load(_) => ToolOptions::default(),
+            _ => self.held(&resolved.tool)?.options,
+        };
+        self.check(&resolved)?;
+        let permit = Permit::new(resolved, &call.name, call_id, options);
+        match verdict {
+            Verdict::Allow => Ok(Resolution::Allowed(permit.allowed())),
+            Verdict::Ask => Ok(Resolution::Ask(permit.pending())),
+            Verdict::Deny => Err(denied(permit.tool(), "")),
+        }
+    }
+
+    /// Runs a call, within its tool's time and until it is aborted. A tool that panics has failed.
+    ///
+    /// # Errors
+    /// [`ToolFailure`]; `Denied`, `Unknown` and `BadArguments` mean that it did not run.
+    pub async fn run(&self, permit: Permit, abort: &Abort) -> Result<ToolOutput, ToolFailure> {
+        abort.check()?;
+        let held = self.held(permit.tool())?;
+        self.permit(&permit)?;
+        self.check(&permit.resolved)?;
+        let options = *permit.options();
+        let call = ToolCall {
+            tool: permit.tool().clone(),
+            call_id: permit.call_id().to_owned(),
+            arguments: permit.arguments().clone(),
+            abort: abort.child(),
+        };
+        let over = Over(call.abort.clone());
+        let tool = call.tool.clone();
+        let run = AssertUnwindSafe(async { held.handler.run(call).await }).catch_unwind();
+        let run = abort.guard(run);
+        let ended = match options.timeout {
+            None => run.await,
+            Some(limit) => match tokio::time::timeout(limit, run).await {
+                Ok(ended) => ended,
+                Err(_) => {
+                    let failure = ToolFailure::TimedOut { tool, limit };
+                    over.0.abort(failure.to_string());
+                    return Err(failure);
+                }
+            },
+        };
+        let output = ended?.map_err(|panic| ToolFailure::failed(said(&*panic)))??;
+        output.within(options.max_bytes)
+    }
+
+    fn held(&self, tool: &ToolId) -> Result<&Held, ToolFailure> {
+        self.held.get(tool).ok_or_else(|| ToolFailure::Unknown {
+            why: format!("{tool} cannot be called here: nothing runs it"),
+        })
+    }
+
+    /// Whether the policy, as it is now, lets it run.
+    fn permit(&self, permit: &Permit) -> Result<(), ToolFailure> {
+        let tool = permit.tool();
+        let verdict = self
+            .registry
+            .get(tool)
+            .map(|tool| self.policy.decide(tool).verdict);
+        match (verdict, permit.approval) {
+            (Some(Verdict::Allow), _) | (Some(Verdict::Ask), Approval::Given) => Ok(()),
+            (Some(Verdict::Ask), Approval::NotAsked) => {
+                Err(denied(tool, ", for nobody was asked about it"))
+            }
+            (Some(Verdict::Deny) | None, _) => Err(denied(tool, "")),
+        }
+    }
+
+    fn check(&self, resolved: &Resolved) -> Result<(), ToolFailure> {
+        let bad = |why: String| ToolFailure::BadArguments {
+            why: format!("{}: {why}", resolved.tool),
+        };
+        if !resolved.arguments.is_whole() {
+            let why = "the arguments end too early; call again with all of them";
+            return Err(bad(why.to_owned()));
+        }
+        let findings = self.registry.check(resolved);
+        let findings = findings.map_err(|error| bad(error.to_string()))?;
+        if findings.is_empty() {
+            return Ok(());
+        }
+        let told: Vec<String> = findings.iter().map(ToString::to_string).collect();
+        Err(bad(told.join("; ")))
+    }
+}
+
+/// Ends what a call began elsewhere, when the call is over or dropped.
+struct Over(Abort);
+
+impl Drop for Over {
+    fn drop(&mut self) {
+        self.0.abort("the call is over");
+    }
+}
+
+fn denied(tool: &ToolId, why: &str) -> ToolFailure {
+    ToolFailure::Denied {
+        why: format!("{tool} is denied{why}"),
+    }
+}
+
+impl fmt::Debug for ToolBox {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ToolBox")
+            .field("tools", &self.held.keys())
+            .field("policy", &self.policy)
+            .finish_non_exhaustive()
+    }
+}
