@@ -1,17 +1,21 @@
 //! What runs of agents stand on, each piece by itself.
 //!
 //! * [`Spent`] counts what was used; a [`Budget`] limits it; [`Until`] says when a loop stops.
-//! * An [`Abort`] cancels a run and all below it; [`Retry`] tries again what failed in passing.
+//! * An [`Abort`] cancels a run and all below it; [`Retry`] tries again what failed in passing; [`parallel`] runs work side
+//!   by side.
 //! * [`Channels`] carry messages between the runs of one tree, and to and from outside.
 //! * A [`ToolBox`] runs the tools that a policy allows.
+//! * [`RunError`] says what went wrong.
 //!
 //! Not here: the history of a run, and asking models (`contexture-engine`, `contexture-llm`).
 
 mod budget;
 mod cancel;
 mod channels;
+mod error;
 mod money;
 mod panics;
+pub mod parallel;
 mod retry;
 mod tools;
 mod until;
@@ -20,7 +24,9 @@ mod usage;
 pub use budget::{Amount, Budget, Exceeded, Limited};
 pub use cancel::{Abort, Cancelled};
 pub use channels::{Channel, ChannelError, ChannelStream, Channels, External, Message, Mode, Wait};
+pub use error::RunError;
 pub use money::{BadMoney, Money};
+pub use parallel::{Partial, Width};
 pub use retry::{Backoff, Retry, Retryable};
 pub use tools::{
     Allowed, Handler, Lane, Pending, Permit, Resolution, ToolBox, ToolCall, ToolFailure,

@@ -7,4 +7,5 @@ mod denied;
 mod modes;
 mod poll;
 mod queue_model;
+mod side_by_side;
 mod tool_calls;

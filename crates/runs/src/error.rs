@@ -1,0 +1,284 @@
+//! Why a run, or a step of one, did not succeed.
+//!
+//! Not here: a tool's failure, which is an output for the model ([`crate::ToolFailure`]).
+
+use std::time::Duration;
+
+use contexture_engine::EngineError;
+use contexture_llm::ModelError;
+
+use crate::budget::Exceeded;
+use crate::cancel::Cancelled;
+use crate::channels::ChannelError;
+use crate::parallel::Partial;
+use crate::retry::Retryable;
+
+/// Why a run did not succeed. Variants are what the caller would do next; [`RunError::kind`] is the word for programs.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum RunError {
+    /// A step failed for a reason of its own.
+    #[error("step {step:?} failed after {attempts} attempts")]
+    StepFailed {
+        /// The step.
+        step: String,
+        /// How often it was tried.
+        attempts: u32,
+        /// Why, the last time.
+        #[source]
+        source: Box<dyn std::error::Error + Send + Sync>,
+    },
+    /// The model answered that it will not.
+    #[error("the model refused in step {step:?}: {refusal}")]
+    ModelRefused {
+        /// The step.
+        step: String,
+        /// The model's words.
+        refusal: String,
+    },
+    /// The model's answer is not what was asked for.
+    #[error("the answer in step {step:?} is not what was asked for: {why}")]
+    ModelParse {
+        /// The step.
+        step: String,
+        /// What was expected, and what came.
+        why: String,
+        /// The answer as it came.
+        raw: String,
+    },
+    /// Parallel work of which not all succeeded.
+    #[error("{} of {of} parallel tasks failed", failed.len())]
+    Parallel {
+        /// Of how many.
+        of: usize,
+        /// The places of those that succeeded, from 0.
+        succeeded: Vec<usize>,
+        /// Those that failed, by their place, in the order in which they did.
+        failed: Vec<(usize, RunError)>,
+    },
+    /// Nothing was sent or received.
+    #[error(transparent)]
+    Channel(ChannelError),
+    /// It was called off.
+    #[error(transparent)]
+    Cancelled(#[from] Cancelled),
+    /// An item is not what belongs there.
+    #[error("{what}: expected {expected}, found {found}")]
+    ItemMismatch {
+        /// Where.
+        what: String,
+        /// What belongs there.
+        expected: String,
+        /// What there was.
+        found: String,
+    },
+    /// It has spent what it may.
+    #[error(transparent)]
+    BudgetExceeded(#[from] Exceeded),
+    /// It may not be done.
+    #[error("denied: {why}")]
+    Denied {
+        /// By what, in words.
+        why: String,
+    },
+    /// A run would stand too deep below others.
+    #[error(
+        "a run would stand {depth} deep, the limit is {}: do it without another child",
+        RunError::MAX_DEPTH
+    )]
+    Depth {
+        /// How deep; a root stands at 0.
+        depth: usize,
+    },
+    /// What is kept could not be read or written.
+    #[error(transparent)]
+    Engine(#[from] EngineError),
+    /// The model could not be asked, or did not answer.
+    #[error(transparent)]
+    Model(#[from] ModelError),
+}
+
+impl RunError {
+    /// How deep runs stand below each other at most; a root stands at 0.
+    pub const MAX_DEPTH: usize = 64;
+
+    /// Whether a run may stand so deep.
+    ///
+    /// # Errors
+    /// [`RunError::Depth`] above [`Self::MAX_DEPTH`].
+    pub fn check_depth(depth: usize) -> Result<(), Self> {
+        if depth > Self::MAX_DEPTH {
+            return Err(Self::Depth { depth });
+        }
+        Ok(())
+    }
+
+    /// A short stable word for programs.
+    #[must_use]
+    pub const fn kind(&self) -> &'static str {
+        match self {
+            Self::StepFailed { .. } => "step_failed",
+            Self::ModelRefused { .. } => "model_refused",
+            Self::ModelParse { .. } => "model_parse",
+            Self::Parallel { .. } => "parallel",
+            Self::Channel(ChannelError::TimedOut { .. }) => "channel_timeout",
+            Self::Channel(ChannelError::Closed { .. }) => "channel_closed",
+            Self::Channel(ChannelError::Cancelled(_)) | Self::Cancelled(_) => "cancelled",
+            Self::Channel(_) => "channel_mismatch",
+            Self::ItemMismatch { .. } => "item_mismatch",
+            Self::BudgetExceeded(_) => "budget_exceeded",
+            Self::Denied { .. } => "denied",
+            Self::Depth { .. } => "depth",
+            Self::Engine(_) => "engine",
+            Self::Model(ModelError::RateLimited { .. }) => "rate_limited",
+            Self::Model(_) => "model",
+        }
+    }
+
+    /// Whether the same may succeed later. Never for what was cancelled, nor for parallel work, whose parts were tried
+    /// again by themselves; a failed step was tried as often as it may be.
+    #[must_use]
+    pub fn is_retryable(&self) -> bool {
+        match self {
+            Self::Channel(ChannelError::TimedOut { .. }) => true,
+            Self::Engine(error) => error.is_retryable(),
+            Self::Model(error) => error.is_retryable(),
+            Self::StepFailed { .. }
+            | Self::ModelRefused { .. }
+            | Self::ModelParse { .. }
+            | Self::Parallel { .. }
+            | Self::Channel(_)
+            | Self::Cancelled(_)
+            | Self::ItemMismatch { .. }
+            | Self::BudgetExceeded(_)
+            | Self::Denied { .. }
+            | Self::Depth { .. } => false,
+        }
+    }
+}
+
+impl Retryable for RunError {
+    fn is_retryable(&self) -> bool {
+        Self::is_retryable(self)
+    }
+
+    fn retry_after(&self) -> Option<Duration> {
+        match self {
+            Self::Model(error) => error.retry_after(),
+            _ => None,
+        }
+    }
+}
+
+impl From<ChannelError> for RunError {
+    fn from(error: ChannelError) -> Self {
+        match error {
+            ChannelError::Cancelled(cancelled) => cancelled.into(),
+            error => Self::Channel(error),
+        }
+    }
+}
+
+/// What was aborted from above was cancelled; the rest is told task by task.
+impl<T> From<Partial<T, RunError>> for RunError {
+    fn from(partial: Partial<T, RunError>) -> Self {
+        if let Some(cancelled) = partial.cancelled {
+            return cancelled.into();
+        }
+        Self::Parallel {
+            of: partial.succeeded.len() + partial.failed.len() + partial.skipped,
+            succeeded: partial
+                .succeeded
+                .into_iter()
+                .map(|(place, _)| place)
+                .collect(),
+            failed: partial.failed,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn limited(retry_after_ms: Option<u64>) -> ModelError {
+        ModelError::RateLimited {
+            model: "m".into(),
+            why: "slow".into(),
+            retry_after_ms,
+        }
+    }
+
+    #[test]
+    fn errors_say_what_they_are_and_whether_to_try_again() {
+        let cancelled = || Cancelled {
+            reason: "enough".into(),
+        };
+        let channel = || "c".into();
+        let waited = Duration::from_secs(1);
+        for (error, kind, again) in [
+            (RunError::from(limited(None)), "rate_limited", true),
+            (
+                ModelError::NoAnswer {
+                    model: "m".into(),
+                    call: 1,
+                    why: "end".into(),
+                }
+                .into(),
+                "model",
+                false,
+            ),
+            (EngineError::CannotSearch.into(), "engine", false),
+            (cancelled().into(), "cancelled", false),
+            (ChannelError::from(cancelled()).into(), "cancelled", false),
+            (
+                ChannelError::TimedOut {
+                    channel: channel(),
+                    waited,
+                }
+                .into(),
+                "channel_timeout",
+                true,
+            ),
+            (
+                ChannelError::Closed { channel: channel() }.into(),
+                "channel_closed",
+                false,
+            ),
+            (RunError::check_depth(65).unwrap_err(), "depth", false),
+        ] {
+            assert_eq!(
+                (error.kind(), error.is_retryable()),
+                (kind, again),
+                "{error}"
+            );
+        }
+        assert!(RunError::check_depth(64).is_ok());
+        let hint = RunError::from(limited(Some(1_500))).retry_after();
+        assert_eq!(hint, Some(Duration::from_millis(1_500)));
+    }
+
+    #[test]
+    fn partial_work_is_told_unless_it_was_called_off() {
+        let failed = || vec![(1, RunError::Denied { why: "no".into() })];
+        let mut partial = Partial {
+            succeeded: vec![(0, "x")],
+            failed: failed(),
+            skipped: 2,
+            cancelled: None,
+        };
+        let told = RunError::from(partial);
+        assert_eq!(told.to_string(), "1 of 4 parallel tasks failed");
+        assert_eq!(told.kind(), "parallel");
+        let cancelled = Some(Cancelled {
+            reason: "enough".into(),
+        });
+        partial = Partial {
+            succeeded: vec![],
+            failed: failed(),
+            skipped: 0,
+            cancelled,
+        };
+        assert_eq!(RunError::from(partial).to_string(), "cancelled: enough");
+    }
+}

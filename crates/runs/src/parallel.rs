@@ -1,0 +1,214 @@
+//! Work done side by side: all of it, whatever comes of it, or the first that succeeds.
+//!
+//! Each task is given an [`Abort`] below the caller's and is awaited to its end, whatever becomes of the others: an abort
+//! asks a task to end ([`Abort::guard`]), it does not tear it away, so what it spent and finished can be counted. Tasks
+//! run within the caller's own task; dropping the future drops them.
+//!
+//! | | no tasks | one fails | all fail | the caller is aborted |
+//! |---|---|---|---|---|
+//! | [`all`] | an empty list | the others are aborted, waiting ones never begin: [`Partial`] | the same | [`Partial`], unless all had succeeded |
+//! | [`settle`] | an empty list | its error stands in its place | the same | each task is begun and ends as it sees fit |
+//! | [`race`] | [`Partial`] of nothing | the others go on | [`Partial`] | [`Partial`], unless one had succeeded |
+//!
+//! Not here: child runs, branches, usage.
+
+use std::fmt;
+use std::future::Future;
+use std::num::NonZeroUsize;
+
+use futures_util::StreamExt as _;
+use futures_util::stream::FuturesUnordered;
+
+use crate::cancel::{Abort, Cancelled};
+
+/// How many run at a time.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Width {
+    /// All of them.
+    #[default]
+    All,
+    /// At most so many; the others begin, in order, as these end.
+    AtMost(NonZeroUsize),
+}
+
+/// Not all succeeded, or none did.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Partial<T, E> {
+    /// Those that did, by their place from 0.
+    pub succeeded: Vec<(usize, T)>,
+    /// Those that failed, in the order in which they did: the first is what ended the others.
+    pub failed: Vec<(usize, E)>,
+    /// How many were never begun.
+    pub skipped: usize,
+    /// Whether the caller was aborted meanwhile.
+    pub cancelled: Option<Cancelled>,
+}
+
+impl<T, E: fmt::Display> fmt::Display for Partial<T, E> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let of = self.succeeded.len() + self.failed.len() + self.skipped;
+        write!(f, "{} of {of} succeeded", self.succeeded.len())?;
+        if let Some((place, error)) = self.failed.first() {
+            write!(f, "; number {place} failed first: {error}")?;
+        }
+        Ok(())
+    }
+}
+
+impl<T: fmt::Debug, E: fmt::Debug + fmt::Display> std::error::Error for Partial<T, E> {}
+
+/// Runs all tasks and gives their values in order. The first failure aborts the others.
+///
+/// ```
+/// use contexture_runs::{Abort, Width, parallel};
+///
+/// # tokio::runtime::Builder::new_current_thread().build()?.block_on(async {
+/// let tasks = [1, 2, 3].map(|n| move |_abort: Abort| async move { Ok::<_, String>(n * n) });
+/// let squares = parallel::all(&Abort::new(), Width::All, tasks).await;
+/// assert_eq!(squares, Ok(vec![1, 4, 9]));
+/// # });
+/// # Ok::<(), std::io::Error>(())
+/// ```
+///
+/// # Errors
+/// [`Partial`], if one fails.
+pub async fn all<T, E, F, Fut>(
+    abort: &Abort,
+    width: Width,
+    tasks: impl IntoIterator<Item = F>,
+) -> Result<Vec<T>, Partial<T, E>>
+where
+    F: FnOnce(Abort) -> Fut,
+    Fut: Future<Output = Result<T, E>>,
+{
+    let ended = run(abort, width, tasks, |result| match result {
+        Ok(_) => Go::On,
+        Err(_) => Go::End("another of the parallel tasks failed"),
+    });
+    let mut ended = ended.await;
+    if ended.failed.is_empty() && ended.skipped == 0 {
+        ended.succeeded.sort_by_key(|(place, _)| *place);
+        return Ok(ended
+            .succeeded
+            .into_iter()
+            .map(|(_, value)| value)
+            .collect());
+    }
+    Err(ended.told(abort))
+}
+
+/// Runs all tasks and gives what became of each, in order. A failure ends nothing.
+pub async fn settle<T, E, F, Fut>(
+    abort: &Abort,
+    width: Width,
+    tasks: impl IntoIterator<Item = F>,
+) -> Vec<Result<T, E>>
+where
+    F: FnOnce(Abort) -> Fut,
+    Fut: Future<Output = Result<T, E>>,
+{
+    let ended = run(abort, width, tasks, |_| Go::On).await;
+    let succeeded = ended
+        .succeeded
+        .into_iter()
+        .map(|(place, value)| (place, Ok(value)));
+    let failed = ended
+        .failed
+        .into_iter()
+        .map(|(place, error)| (place, Err(error)));
+    let mut all: Vec<(usize, Result<T, E>)> = succeeded.chain(failed).collect();
+    all.sort_by_key(|(place, _)| *place);
+    all.into_iter().map(|(_, result)| result).collect()
+}
+
+/// Runs tasks until one succeeds, and gives its place and value. That aborts the others; waiting ones never begin.
+///
+/// # Errors
+/// [`Partial`], if none succeeds.
+pub async fn race<T, E, F, Fut>(
+    abort: &Abort,
+    width: Width,
+    tasks: impl IntoIterator<Item = F>,
+) -> Result<(usize, T), Partial<T, E>>
+where
+    F: FnOnce(Abort) -> Fut,
+    Fut: Future<Output = Result<T, E>>,
+{
+    let ended = run(abort, width, tasks, |result| match result {
+        Ok(_) => Go::End("another of the racing tasks was first"),
+        Err(_) => Go::On,
+    });
+    let mut ended = ended.await;
+    if ended.succeeded.is_empty() {
+        return Err(ended.told(abort));
+    }
+    Ok(ended.succeeded.swap_remove(0))
+}
+
+/// Whether the others go on.
+enum Go {
+    On,
+    End(&'static str),
+}
+
+/// What became of the tasks, in the order in which they ended.
+struct Ended<T, E> {
+    succeeded: Vec<(usize, T)>,
+    failed: Vec<(usize, E)>,
+    skipped: usize,
+}
+
+impl<T, E> Ended<T, E> {
+    fn told(self, abort: &Abort) -> Partial<T, E> {
+        Partial {
+            succeeded: self.succeeded,
+            failed: self.failed,
+            skipped: self.skipped,
+            cancelled: abort.reason(),
+        }
+    }
+}
+
+async fn run<T, E, F, Fut>(
+    abort: &Abort,
+    width: Width,
+    tasks: impl IntoIterator<Item = F>,
+    judge: impl Fn(&Result<T, E>) -> Go,
+) -> Ended<T, E>
+where
+    F: FnOnce(Abort) -> Fut,
+    Fut: Future<Output = Result<T, E>>,
+{
+    let mut waiting = tasks.into_iter().enumerate();
+    let group = abort.child();
+    let begin = |(place, task): (usize, F)| {
+        let work = task(group.child());
+        async move { (place, work.await) }
+    };
+    let width = match width {
+        Width::All => usize::MAX,
+        Width::AtMost(width) => width.get(),
+    };
+    let mut running: FuturesUnordered<_> = waiting.by_ref().take(width).map(begin).collect();
+    let mut ended = Ended {
+        succeeded: Vec::new(),
+        failed: Vec::new(),
+        skipped: 0,
+    };
+    let mut over = false;
+    while let Some((place, result)) = running.next().await {
+        if let (false, Go::End(reason)) = (over, judge(&result)) {
+            over = true;
+            group.abort(reason);
+            ended.skipped = waiting.by_ref().count();
+        }
+        match result {
+            Ok(value) => ended.succeeded.push((place, value)),
+            Err(error) => ended.failed.push((place, error)),
+        }
+        if let Some(next) = waiting.next() {
+            running.push(begin(next));
+        }
+    }
+    ended
+}
