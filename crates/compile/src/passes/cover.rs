@@ -19,8 +19,9 @@ use crate::report::document::OmitReason;
 use crate::request::Cover;
 
 /// The field in which a compaction of ours names what it covers. What it says is its maker's business:
-/// that it is there tells such a compaction from a provider's.
-pub const COVERS: &str = "covers";
+/// that it is there tells such a compaction from a provider's. No provider is sent it, as it is in our
+/// own namespace.
+pub const COVERS: &str = "ctx:covers";
 
 /// What some covers make of a path. The outermost count; what overlaps or does not fit the path is
 /// ignored.

@@ -315,7 +315,7 @@ fn covered(path: &[PathItem], format: Format) -> Compiled {
 }
 
 fn with_compaction(mut items: Vec<Item>) -> Vec<PathItem> {
-    let compaction = r#"{"type":"compaction","summary":[{"type":"summary_text","text":"all fine"}],"covers":{}}"#;
+    let compaction = r#"{"type":"compaction","summary":[{"type":"summary_text","text":"all fine"}],"ctx:covers":{}}"#;
     items.extend([Item::parse(compaction).unwrap(), user("and now?")]);
     PathItem::all(items)
 }

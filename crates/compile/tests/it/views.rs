@@ -274,7 +274,7 @@ fn a_window_of_turns_is_cut_in_steps() {
 /// Law 12: what a compaction stands for is the original again without the cover.
 #[test]
 fn a_cover_is_shown_in_place_and_taken_back() {
-    let compaction = r#"{"type":"compaction","summary":[{"type":"summary_text","text":"ten calls, all fine"}],"covers":{}}"#;
+    let compaction = r#"{"type":"compaction","summary":[{"type":"summary_text","text":"ten calls, all fine"}],"ctx:covers":{}}"#;
     let mut path = calls(12);
     path.push(PathItem::new(Item::parse(compaction).unwrap()));
     path.push(PathItem::new(user("and now?")));

@@ -1,4 +1,4 @@
-//! What a compaction item says of how it was made: in its field `covers`, never in its text.
+//! What a compaction item says of how it was made: in its field `ctx:covers`, never in its text.
 
 use contexture_compile::compaction::COVERS;
 use contexture_ir::{Compaction, ContentHash, Fields, NodeId, Raw};

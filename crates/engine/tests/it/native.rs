@@ -3,6 +3,7 @@
 use contexture_compile::Target;
 use contexture_engine::{Conversation, Happened, Recorded};
 use contexture_ir::{NodeId, user};
+use contexture_sessions::SessionFormat;
 use contexture_testdata::{Exchange, ai_sdk, exchanges};
 use contexture_wire::{Format, lift};
 use serde_json::{Value, json};
@@ -114,6 +115,15 @@ async fn what_openai_sealed_is_sent_back_as_it_came_and_others_are_told_a_manife
     let words = answer["output"][0]["content"][0]["text"].as_str().unwrap();
     let start = json!(&words[..60]).to_string();
     assert!(own.to_string().contains(start.trim_matches('"')));
+
+    // Nor does a document say what it covers, which is ours to know.
+    let exported = SessionFormat::Wire(Format::OpenAiResponses);
+    let exported = chat.export(exported).await.unwrap();
+    let exported: Value = serde_json::from_str(&exported).unwrap();
+    let exported = json!({"model": "gpt-4.1", "input": exported});
+    let findings = contexture_testdata::request_validator("openai-responses").findings(&exported);
+    assert!(findings.is_empty(), "{findings:?}");
+    assert_eq!(of_type(&exported["input"], "compaction"), [*sealed]);
 
     let others = payload(&chat, &anthropic()).await.to_string();
     assert!(!others.contains("encrypted_content") && !others.contains("red fox named Lira"));
