@@ -40,8 +40,12 @@ pub struct Budget {
     /// Answers of models.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub responses: Option<u64>,
-    /// Time from the start, waiting included.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    /// Time from the start, waiting included; stored in whole microseconds.
+    #[serde(
+        rename = "time_us",
+        with = "crate::micros::maybe",
+        skip_serializing_if = "Option::is_none"
+    )]
     pub time: Option<Duration>,
 }
 
@@ -285,6 +289,24 @@ mod tests {
         let zero = limits(0).map(|(_, budget)| budget.check_next(&Spent::default()).is_err());
         assert_eq!(zero, [true; 5]);
         assert_eq!(Budget::default().check_next(&spent()), Ok(()));
+    }
+
+    #[test]
+    fn the_stored_form_is_small_and_stable() {
+        assert_eq!(serde_json::to_string(&Budget::default()).unwrap(), "{}");
+        let budget = Budget {
+            tokens: Some(1),
+            cost: Some(Money::from_micro_dollars(20_000)),
+            time: Some(Duration::from_millis(2)),
+            ..Budget::default()
+        };
+        let json = serde_json::to_string(&budget).unwrap();
+        assert_eq!(json, r#"{"tokens":1,"cost":"0.02","time_us":2000}"#);
+        assert_eq!(serde_json::from_str::<Budget>(&json).unwrap(), budget);
+        assert_eq!(
+            serde_json::from_str::<Budget>("{}").unwrap(),
+            Budget::default()
+        );
     }
 
     #[test]

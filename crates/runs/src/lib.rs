@@ -13,6 +13,7 @@ mod budget;
 mod cancel;
 mod channels;
 mod error;
+mod micros;
 mod money;
 mod panics;
 pub mod parallel;

@@ -11,7 +11,7 @@ use std::time::Duration;
 use contexture_catalogue::{CacheKind, Meter, Prices};
 use contexture_compile::{CacheUse, Rates};
 use contexture_ir::Usage;
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde::{Deserialize, Serialize};
 
 use crate::money::Money;
 
@@ -99,7 +99,7 @@ pub struct Spent {
     /// Steps taken, those of children included.
     pub steps: u64,
     /// Time by a clock that only goes forward; stored in whole microseconds. Children's time is within their parent's.
-    #[serde(rename = "elapsed_us", with = "microseconds")]
+    #[serde(rename = "elapsed_us", with = "crate::micros")]
     pub elapsed: Duration,
 }
 
@@ -213,23 +213,6 @@ impl fmt::Display for Spent {
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks for it")]
 fn is_zero(count: &u64) -> bool {
     *count == 0
-}
-
-/// A time as whole microseconds.
-mod microseconds {
-    use super::{Deserialize, Deserializer, Duration, Serialize, Serializer};
-
-    pub(super) fn serialize<S: Serializer>(
-        time: &Duration,
-        serializer: S,
-    ) -> Result<S::Ok, S::Error> {
-        let micros = u64::try_from(time.as_micros()).unwrap_or(u64::MAX);
-        micros.serialize(serializer)
-    }
-
-    pub(super) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Duration, D::Error> {
-        u64::deserialize(from).map(Duration::from_micros)
-    }
 }
 
 #[cfg(test)]
