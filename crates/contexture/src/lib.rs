@@ -48,6 +48,14 @@
 //! ```
 //!
 //! The modules hold everything; the names below are those most programs need.
+//!
+//! # Features
+//!
+//! None is on by default.
+//!
+//! * `client`: models over HTTP, as the module `client`. It brings an HTTP client and TLS (rustls).
+//! * `offload`: copies of tool outputs as objects, in clouds too. Files and memory need no feature.
+//! * `postgres`: the PostgreSQL store, as the module `store_postgres`.
 
 // The README's example is a test too.
 #![cfg_attr(doctest, doc = include_str!("../../../README.md"))]
@@ -92,16 +100,27 @@ pub use contexture_store_postgres as store_postgres;
 /// Copies of tool outputs outside the database; as objects with the feature `offload`: `contexture-offload`.
 pub use contexture_offload as offload;
 
+/// Owners of state and policy that add to every call, and those built in: `contexture-layers`.
+pub use contexture_layers as layers;
+
+/// Models over HTTP, with the feature `client`: `contexture-client`.
+#[cfg(feature = "client")]
+pub use contexture_client as client;
+
 /// Conversations: `contexture-engine`.
 pub use contexture_engine as engine;
 
 pub use contexture_catalogue::{Catalogue, ModelSpec};
+#[cfg(feature = "client")]
+pub use contexture_client::{ApiKey, HttpModel, Provider};
 pub use contexture_compile::{
-    Band, Compiled, Compiler, Contribution, Payload, Refusal, Report, Target,
+    Advice, Aside, Band, CachedContent, Calibration, Cancel, Compiled, Compiler, Contribution,
+    HistoryPolicy, Payload, Refusal, Report, Target,
 };
 pub use contexture_engine::{
-    Committed, CompiledCall, Conversation, Draft, Engine, EngineError, For, Recorded, Resolved,
-    TargetChoice,
+    Committed, CompactOptions, CompileOptions, CompiledCall, Conversation, CopyReport, Draft,
+    Engine, EngineError, For, Happened, LayerHandle, LayerSession, PrepareOptions, Recorded,
+    RegistryTools, Resolved, TargetChoice,
 };
 pub use contexture_ir::{
     Fragment, FragmentData, Item, Message, Owner, Part, Role, UiMessage, UiRole, alias, analogy,
@@ -109,6 +128,10 @@ pub use contexture_ir::{
     guardrail, hint, identity, last_assistant_message, message, persona, policy, preference,
     principle, quirk, role, style_guide, term, user, workflow,
 };
+pub use contexture_layers::{Layer, Layers};
+#[cfg(feature = "offload")]
+pub use contexture_offload::ObjectOffloadStore;
+pub use contexture_offload::{FsOffloadStore, MemoryOffloadStore, OffloadStore};
 pub use contexture_render::{
     JsonRenderer, MarkdownRenderer, Renderer, TomlRenderer, ToonRenderer, XmlRenderer, YamlRenderer,
 };
@@ -116,4 +139,5 @@ pub use contexture_store::{MemoryStore, Store};
 #[cfg(feature = "postgres")]
 pub use contexture_store_postgres::PostgresStore;
 pub use contexture_store_sqlite::SqliteStore;
+pub use contexture_tools::Registry;
 pub use contexture_wire::{Dialect, Format, Kind, Loss, lift, lower};
