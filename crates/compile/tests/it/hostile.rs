@@ -2,10 +2,11 @@
 
 use std::collections::BTreeSet;
 
+use contexture_catalogue::CacheKind;
 use contexture_compile::{
-    Band, Budget, Clear, ClearPolicy, CompileInput, CompileRequest, Content, Contribution, Cover,
-    HistoryPolicy, Pass, PassPoint, PathItem, Plan, PreviewPolicy, Refusal, Scratch, Stability,
-    TrimPolicy, ViewItem, Window,
+    Band, Budget, CachedContent, Clear, ClearPolicy, CompileInput, CompileRequest, Content,
+    Contribution, Cover, HistoryPolicy, Pass, PassPoint, PathItem, Plan, PreviewPolicy, Refusal,
+    Scratch, Stability, TrimPolicy, ViewItem, Window,
 };
 use contexture_ir::{Audience, Item};
 use contexture_testdata::Validator;
@@ -550,6 +551,54 @@ fn growing_hostile_histories_compile_as_if_new() {
             Ok(())
         })
         .unwrap();
+}
+
+/// A cache object and the payload that names it are the whole payload, wherever they part.
+#[test]
+fn hostile_histories_part_into_a_cache_object_and_the_rest() {
+    let strategy = (
+        proptest::collection::vec(entry(), 0..16),
+        proptest::collection::vec(contribution(), 0..4),
+    );
+    let validator = contexture_testdata::request_validator("gemini");
+    let soak = std::env::var_os("CONTEXTURE_SOAK").is_some();
+    let used = std::cell::Cell::new(0_usize);
+    seeded(10, if soak { 5_000 } else { 60 })
+        .run(&strategy, |(path, contributions)| {
+            let mut request = request(Format::Gemini, 8_000);
+            request.cache.rules.kind = CacheKind::CachedContent;
+            let Ok(whole) = once(&path, &contributions, &request) else {
+                return Ok(());
+            };
+            let parts = |json: &str| -> Value { serde_json::from_str(json).unwrap() };
+            let list = |value: &Value| value["contents"].as_array().cloned().unwrap_or_default();
+            let plain = whole.payload.to_json();
+            for segments in 0..=whole.payload.outline().segments.len() + 1 {
+                request.cache.content = Some(CachedContent {
+                    name: "cachedContents/a".to_owned(),
+                    segments,
+                    prefix: whole.payload.cache_prefix(segments),
+                });
+                let named = once(&path, &contributions, &request).unwrap();
+                let json = named.payload.to_json();
+                if named.report.cache.content.unwrap().ignored.is_some() {
+                    prop_assert_eq!(&json, &plain);
+                    continue;
+                }
+                used.set(used.get() + 1);
+                let object = whole.payload.cache_object(segments, 60).unwrap();
+                let (object, sent) = (parts(&object), parts(&json));
+                let findings = validator.findings(&sent);
+                prop_assert!(findings.is_empty(), "{findings:#?}\n{json}");
+                let both = [list(&object), list(&sent)].concat();
+                prop_assert_eq!(both, list(&parts(&plain)));
+                prop_assert!(sent.get("systemInstruction").is_none());
+                prop_assert_eq!(json.len(), named.payload.len());
+            }
+            Ok(())
+        })
+        .unwrap();
+    assert!(used.get() > 50, "{} objects were used", used.get());
 }
 
 fn seeded(seed: u8, cases: u32) -> TestRunner {
