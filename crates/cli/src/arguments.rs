@@ -4,8 +4,8 @@ use clap::{Parser, Subcommand};
 
 use crate::commands::{
     backup, branch, checkpoint, compact, compile, completions, conversations, convert, count,
-    delete, diff, doctor, explain, export, gc, import, log, migrate, pin, read, render, replay,
-    restore, rewind, search, show, stats, uncompact, verify,
+    delete, diff, doctor, explain, export, gc, import, log, memory, migrate, pin, read, render,
+    replay, restore, rewind, search, show, skills, stats, uncompact, verify,
 };
 use crate::exit::Exit;
 use crate::globals::Globals;
@@ -47,6 +47,8 @@ pub(crate) enum Command {
     Pin(pin::Arguments),
     /// Take a pin back
     Unpin(pin::Arguments),
+    Memory(memory::Arguments),
+    Skills(skills::Arguments),
     Compile(compile::Arguments),
     Replay(replay::Arguments),
     Explain(explain::Arguments),

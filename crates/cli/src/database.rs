@@ -178,6 +178,29 @@ pub(crate) async fn conversation(
     }
 }
 
+/// Opens the conversation of a resource that changed last.
+///
+/// # Errors
+/// As [`open`], or the resource has none.
+pub(crate) async fn of_resource(globals: &Globals, resource: &str) -> Outcome<Conversation> {
+    let engine = open(globals, Missing::Refuse).await?;
+    let owner = owner(globals)?;
+    let list = ListConversations {
+        resource: Some(resource.to_owned()),
+        limit: Some(1),
+        ..ListConversations::default()
+    };
+    let page = engine.conversations(&owner, list).await?;
+    let Some(newest) = page.conversations.first() else {
+        let message = format!("the resource {resource:?} has no conversation");
+        return Err(Failure::new(Exit::NotFound, "no_resource", message).hint(
+            "`contexture conversations --json` lists those of this owner, with their resources",
+        ));
+    };
+    let builder = engine.conversation(&newest.id).owner(owner.as_str());
+    Ok(builder.existing().await?)
+}
+
 /// Conversations whose ids are like a name.
 #[derive(Default)]
 struct Resembling {

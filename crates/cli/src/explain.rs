@@ -11,6 +11,9 @@ use contexture::render::RenderError;
 use contexture::sessions::SessionError;
 use contexture::store::{Error as StoreError, StorageFault, Thing};
 use contexture::wire::WireError;
+use contexture_layers::LayersError;
+use contexture_layers::builtin::SkillError;
+use contexture_layers::builtin::memory::NoteError;
 use serde_json::json;
 
 use crate::exit::Exit;
@@ -308,7 +311,35 @@ impl From<EngineError> for Failure {
             EngineError::StoredItem { .. } | EngineError::StoredState { .. } => {
                 Self::new(Exit::Database, "damaged", chain(&error))
             }
+            EngineError::Layers(_) | EngineError::LayerState(_) => {
+                Self::new(Exit::Database, error.kind(), chain(&error))
+            }
             _ => Self::bad_input("invalid", chain(&error)),
+        }
+    }
+}
+
+impl From<LayersError> for Failure {
+    fn from(error: LayersError) -> Self {
+        EngineError::from(error).into()
+    }
+}
+
+impl From<SkillError> for Failure {
+    fn from(error: SkillError) -> Self {
+        Self::bad_input(error.kind(), error.to_string())
+    }
+}
+
+impl From<NoteError> for Failure {
+    fn from(error: NoteError) -> Self {
+        let message = error.to_string();
+        match &error {
+            NoteError::NoNote { .. } => Self::new(Exit::NotFound, "no_note", message),
+            NoteError::TooMany { .. } | NoteError::Full { .. } => {
+                Self::new(Exit::Refused, "memory_full", message)
+            }
+            _ => Self::bad_input("invalid_note", message),
         }
     }
 }

@@ -13,6 +13,7 @@ mod explain;
 mod failure;
 mod globals;
 mod input;
+mod layering;
 mod models;
 mod order;
 mod place;
@@ -20,6 +21,7 @@ mod portable;
 mod printable;
 mod say;
 mod session;
+mod skill_folders;
 mod stream;
 mod terminal;
 mod tree;
@@ -35,8 +37,8 @@ use crate::arguments::{Command, CommandLine};
 use crate::commands::pin::Deed;
 use crate::commands::{
     backup, branch, checkpoint, compact, compile, completions, conversations, convert, count,
-    delete, diff, doctor, export, gc, import, log, migrate, pin, read, render, replay, restore,
-    rewind, search, show, stats, uncompact, verify,
+    delete, diff, doctor, export, gc, import, log, memory, migrate, pin, read, render, replay,
+    restore, rewind, search, show, skills, stats, uncompact, verify,
 };
 use crate::exit::Exit;
 use crate::failure::{Failure, Outcome};
@@ -103,6 +105,8 @@ fn run(line: &CommandLine) -> Outcome {
         Command::Replay(arguments) => for_it(replay::run(arguments, globals)),
         Command::Pin(arguments) => for_it(pin::run(arguments, Deed::Pin, globals)),
         Command::Unpin(arguments) => for_it(pin::run(arguments, Deed::Unpin, globals)),
+        Command::Memory(arguments) => for_it(memory::run(arguments, globals)),
+        Command::Skills(arguments) => skills::run(arguments, globals),
         Command::Compile(arguments) => compile::run(arguments, globals),
         Command::Explain(arguments) => commands::explain::run(arguments, globals),
         Command::Convert(arguments) => convert::run(arguments, globals),

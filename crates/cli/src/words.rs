@@ -5,6 +5,7 @@ use contexture::Format;
 use contexture::render;
 use contexture::sessions::SessionFormat;
 use contexture::store::NodeKind;
+use jiff::{Span, SpanRelativeTo};
 
 /// The formats of conversations, as an argument.
 pub(crate) fn wire_format() -> impl TypedValueParser<Value = Format> {
@@ -64,6 +65,19 @@ pub(crate) fn tokens(text: &str) -> Result<u64, String> {
     Ok(number + part * (unit / scale))
 }
 
+/// A length of time, in milliseconds: `90s`, `30m`, `12h`, `7d`, `2w`, alone or several, `1d 12h`.
+///
+/// # Errors
+/// What was expected.
+pub(crate) fn milliseconds(text: &str) -> Result<u64, String> {
+    let days = SpanRelativeTo::days_are_24_hours();
+    let span = text.parse::<Span>().ok();
+    let time = span.and_then(|span| span.to_duration(days).ok());
+    let ms = time.and_then(|time| u64::try_from(time.as_millis()).ok());
+    ms.filter(|ms| *ms > 0)
+        .ok_or_else(|| "expected a length of time: 90s, 30m, 12h, 7d or 2w".to_owned())
+}
+
 /// What an item of a kind is called.
 pub(crate) const fn kind(kind: NodeKind) -> &'static str {
     match kind {
@@ -81,6 +95,26 @@ pub(crate) const fn kind(kind: NodeKind) -> &'static str {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn lengths_of_time() {
+        for (text, expected) in [
+            ("7d", Some(604_800_000)),
+            ("2w", Some(1_209_600_000)),
+            ("12h", Some(43_200_000)),
+            ("30m", Some(1_800_000)),
+            ("1d 12h", Some(129_600_000)),
+            ("90s", Some(90_000)),
+            ("", None),
+            ("0s", None),
+            ("-7d", None),
+            ("7", None),
+            ("1 month", None),
+            ("99999999999d", None),
+        ] {
+            assert_eq!(milliseconds(text).ok(), expected, "{text}");
+        }
+    }
 
     #[test]
     fn numbers_of_tokens() {

@@ -156,6 +156,8 @@ fn help_has_examples_and_exit_codes() {
         "rewind",
         "checkpoint",
         "restore",
+        "memory",
+        "skills",
         "compile",
         "convert",
         "render",

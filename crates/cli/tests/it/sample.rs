@@ -1,5 +1,6 @@
 //! A conversation to look at: made with the library, looked at with the command.
 
+use contexture::engine::ConversationBuilder;
 use contexture::ir::{FunctionCall, FunctionCallOutput, Output};
 use contexture::{Conversation, Engine, assistant_text, hint, role, user};
 
@@ -32,6 +33,17 @@ pub(crate) fn support(place: &Place) {
             .unwrap();
         chat.rewind(&asked.messages[0]).await.unwrap();
         chat.save([assistant_text("Shall I refund the gloves too?")])
+            .await
+            .unwrap();
+    });
+}
+
+/// A conversation of a resource, with one turn.
+pub(crate) fn of_resource(place: &Place, id: &str, resource: &str) {
+    wait(async {
+        let chat = builder(place, id).await.resource(resource);
+        let chat = chat.open().await.unwrap();
+        chat.save([user("Hello"), assistant_text("Good morning.")])
             .await
             .unwrap();
     });
@@ -71,15 +83,15 @@ pub(crate) fn wordy(place: &Place, id: &str, messages: usize) {
 }
 
 async fn open(place: &Place, id: &str) -> Conversation {
+    let chat = builder(place, id).await.title("Broken order");
+    chat.open().await.unwrap()
+}
+
+async fn builder(place: &Place, id: &str) -> ConversationBuilder {
     let database = place.database();
     std::fs::create_dir_all(database.parent().unwrap()).unwrap();
     let engine = Engine::open(&database.to_string_lossy()).await.unwrap();
-    engine
-        .conversation(id)
-        .title("Broken order")
-        .open()
-        .await
-        .unwrap()
+    engine.conversation(id)
 }
 
 fn wait(future: impl Future<Output = ()>) {

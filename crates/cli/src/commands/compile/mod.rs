@@ -32,6 +32,7 @@ use crate::{say, stream, terminal};
 Examples:
   contexture compile examples/marshmallow-1867.traj --to anthropic --window 16k > payload.json
   contexture compile support-42 --to openai-responses --model gpt-5.4 --system prompt.json
+  contexture compile support-42 --to anthropic --skills .agents/skills --memory
   contexture compile session.jsonl --to gemini --report json 2> report.json
   contexture compile --jsonl < requests.jsonl
 
@@ -59,7 +60,7 @@ pub(crate) struct Arguments {
     #[command(flatten)]
     view: ViewArguments,
     /// One JSON document a line in, one a line out
-    #[arg(long, conflicts_with_all = ["branch", "session", "output", "report"])]
+    #[arg(long, conflicts_with_all = ["branch", "session", "output", "report", "skills", "memory"])]
     jsonl: bool,
 }
 

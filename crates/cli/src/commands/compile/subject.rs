@@ -17,6 +17,7 @@ use crate::exit::Exit;
 use crate::failure::{Failure, Outcome};
 use crate::globals::Globals;
 use crate::input::Source;
+use crate::layering::LayerArguments;
 use crate::order::Order;
 use crate::view::ViewArguments;
 use crate::words::{render_format, session_format, tokens};
@@ -53,6 +54,8 @@ pub(crate) struct SubjectArguments {
     /// Which session of a file that holds several, from 1
     #[arg(long, value_name = "NUMBER")]
     session: Option<usize>,
+    #[command(flatten)]
+    layers: LayerArguments,
 }
 
 /// Whether the items are wanted beside what was compiled of them.
@@ -113,6 +116,12 @@ impl SubjectArguments {
         let Some(source) = self.file(name)? else {
             return self.stored(globals, name, order, items);
         };
+        if !self.layers.is_empty() {
+            let message = "--skills and --memory stand beside a stored conversation, not a file";
+            return Err(
+                Failure::usage(message).hint("`contexture import FILE` keeps it as a conversation")
+            );
+        }
         let opened = session::one(&source, self.from.as_deref(), self.session)?;
         let product = of_transcript(order, &opened.transcript, opened.written_in)?;
         Ok(Subject {
@@ -158,6 +167,10 @@ impl SubjectArguments {
         order: &Order,
         items: Items,
     ) -> Outcome<Subject> {
+        if order.to == Format::Ui && !self.layers.is_empty() {
+            let message = "--skills and --memory stand in requests, and UI messages are none";
+            return Err(Failure::usage(message).hint("compile it --to a provider's format"));
+        }
         let branch = self.branch.as_deref();
         crate::wait::for_it(async {
             let chat = database::conversation(globals, name, branch)
@@ -169,6 +182,7 @@ impl SubjectArguments {
                         failure
                     }
                 })?;
+            chat.set_layers(self.layers.layers(globals)?);
             let also: Vec<Contribution> = order.said().into_iter().collect();
             let target = order.target(None, None)?;
             if order.view.compacts() {

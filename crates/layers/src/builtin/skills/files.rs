@@ -68,6 +68,21 @@ pub enum SkillFileError {
     },
 }
 
+impl SkillFileError {
+    /// What is wrong: a stable word in lower case for programs.
+    #[must_use]
+    pub const fn kind(&self) -> &'static str {
+        match self {
+            Self::BadPath { .. } => "bad_path",
+            Self::Missing { .. } => "missing_file",
+            Self::Kind { .. } => "file_type",
+            Self::TooLarge { .. } => "file_too_large",
+            Self::NotText { .. } => "not_text",
+            Self::Unreadable { .. } => "unreadable",
+        }
+    }
+}
+
 /// The text of the file at `path` below `folder`, names joined by `/`. The folder itself is trusted: it may be reached
 /// by links.
 pub(super) fn read_below(folder: &Path, path: &str, limit: u64) -> Result<String, SkillFileError> {

@@ -127,6 +127,27 @@ pub enum SkillError {
     },
 }
 
+impl SkillError {
+    /// The rule that was broken: a stable word in lower case for programs.
+    #[must_use]
+    pub const fn kind(&self) -> &'static str {
+        match self {
+            Self::File(error) => error.kind(),
+            Self::NoFrontMatter => "no_front_matter",
+            Self::Unclosed => "unclosed_front_matter",
+            Self::FrontMatterTooLarge { .. } => "front_matter_too_large",
+            Self::FrontMatter { .. } => "front_matter",
+            Self::Missing { .. } => "missing_field",
+            Self::Length { .. } => "length",
+            Self::Name { .. } => "name",
+            Self::Folder { .. } => "folder",
+            Self::UnknownFields { .. } => "unknown_fields",
+            Self::Twice { .. } => "twice",
+            Self::TooMany { .. } => "too_many",
+        }
+    }
+}
+
 impl Skill {
     /// A skill without files.
     ///

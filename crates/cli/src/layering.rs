@@ -1,0 +1,78 @@
+//! Layers that stand beside a stored conversation: options of `compile` and `explain`.
+//!
+//! Not here: changing what they keep, which is `contexture memory`.
+
+use std::path::PathBuf;
+
+use clap::{Args, ValueEnum};
+use contexture_layers::builtin::{Memory, Skills, UnknownFields};
+use contexture_layers::{Layers, Scope};
+
+use crate::failure::Outcome;
+use crate::globals::Globals;
+use crate::{say, skill_folders};
+
+/// The options.
+#[derive(Clone, Debug, Default, Args)]
+pub(crate) struct LayerArguments {
+    /// Offer a stored conversation the skills in this folder; may be repeated, the earlier counts
+    #[arg(long, value_name = "FOLDER")]
+    skills: Vec<PathBuf>,
+    /// Show a stored conversation its notes, as `contexture memory` lists them
+    #[arg(
+        long,
+        value_enum,
+        value_name = "SCOPE",
+        num_args = 0..=1,
+        require_equals = true,
+        default_missing_value = "resource"
+    )]
+    memory: Option<Keeper>,
+}
+
+/// What notes belong to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Keeper {
+    /// The conversation's resource, or the conversation if it has none: rewinding does not touch them.
+    Resource,
+    /// The path: they rewind with it.
+    Path,
+}
+
+impl Keeper {
+    /// The layer that keeps them.
+    pub(crate) fn memory(self) -> Memory {
+        Memory::new().scoped(match self {
+            Self::Resource => Scope::Resource,
+            Self::Path => Scope::Path,
+        })
+    }
+}
+
+impl LayerArguments {
+    /// Whether there are none.
+    pub(crate) const fn is_empty(&self) -> bool {
+        self.skills.is_empty() && self.memory.is_none()
+    }
+
+    /// The layers. What is no skill is told, and left out.
+    ///
+    /// # Errors
+    /// A folder cannot be read.
+    pub(crate) fn layers(&self, globals: &Globals) -> Outcome<Layers> {
+        let mut layers = Layers::new();
+        if let Some(keeper) = self.memory {
+            layers = layers.with(keeper.memory())?;
+        }
+        if !self.skills.is_empty() {
+            let found = skill_folders::read(&self.skills, UnknownFields::Note)?;
+            if !globals.quiet {
+                found.problems.iter().for_each(|problem| {
+                    say::warning(&problem.to_string());
+                });
+            }
+            layers = layers.with(Skills::new(found.skills)?)?;
+        }
+        Ok(layers)
+    }
+}

@@ -1,0 +1,98 @@
+//! Folders of skills: what is in them, and what is wrong with it.
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+use contexture_layers::builtin::{Skill, SkillFolders, UnknownFields};
+use serde::Serialize;
+
+use crate::exit::Exit;
+use crate::failure::{Failure, Outcome};
+
+/// What was found.
+#[derive(Debug)]
+pub(crate) struct Found {
+    pub(crate) skills: Vec<Skill>,
+    /// By their paths.
+    pub(crate) problems: Vec<Problem>,
+}
+
+/// What is wrong with a skill, or is none.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+pub(crate) struct Problem {
+    /// The skill's folder.
+    pub(crate) path: String,
+    /// A stable word for programs.
+    pub(crate) rule: &'static str,
+    pub(crate) message: String,
+}
+
+impl fmt::Display for Problem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "`{}`: {}", self.path, self.message)
+    }
+}
+
+/// Reads folders, each of which holds the folders of skills.
+///
+/// # Errors
+/// One is no folder, or is a skill itself.
+pub(crate) fn read(folders: &[PathBuf], unknown: UnknownFields) -> Outcome<Found> {
+    let mut all = SkillFolders::new().unknown_fields(unknown);
+    for folder in folders {
+        let shown = folder.display();
+        if !folder.is_dir() {
+            let message = format!("`{shown}`: no such folder");
+            return Err(Failure::new(Exit::NotFound, "no_such_folder", message)
+                .hint("name a folder that holds skills: FOLDER/NAME/SKILL.md"));
+        }
+        if folder.join("SKILL.md").exists() {
+            let message = format!("`{shown}` is a skill, expected a folder that holds skills");
+            return Err(Failure::usage(message).hint(format!(
+                "name the folder above it: `{}`",
+                above(folder).display()
+            )));
+        }
+        all = all.with(folder);
+    }
+    let loaded = all.load();
+    let problem = |path: PathBuf, rule, message| Problem {
+        path: path.display().to_string(),
+        rule,
+        message,
+    };
+    let refused = loaded.refused.into_iter();
+    let refused = refused.map(|refused| {
+        problem(
+            refused.path,
+            refused.error.kind(),
+            refused.error.to_string(),
+        )
+    });
+    let shadowed = loaded.shadowed.into_iter().map(|(name, path)| {
+        let message = format!("the skill {name} does not count: an earlier folder has another");
+        problem(path, "shadowed", message)
+    });
+    let unknown = loaded.unknown.into_iter().map(|(path, fields)| {
+        let message = format!(
+            "fields that the specification does not know do nothing: {}",
+            fields.join(", ")
+        );
+        problem(path, "unknown_fields", message)
+    });
+    let mut problems: Vec<Problem> = refused.chain(shadowed).chain(unknown).collect();
+    problems.sort();
+    Ok(Found {
+        skills: loaded.skills,
+        problems,
+    })
+}
+
+/// The folder above one.
+fn above(folder: &Path) -> PathBuf {
+    match (folder.file_name(), folder.parent()) {
+        (Some(_), Some(above)) if above.as_os_str().is_empty() => ".".into(),
+        (Some(_), Some(above)) => above.to_owned(),
+        _ => folder.join(".."),
+    }
+}
