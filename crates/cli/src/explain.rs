@@ -7,13 +7,13 @@ use contexture::catalogue::CatalogueError;
 use contexture::compile::Refusal;
 use contexture::engine::EngineError;
 use contexture::ir::FragmentError;
+use contexture::layers::LayersError;
+use contexture::layers::builtin::SkillError;
+use contexture::layers::builtin::memory::NoteError;
 use contexture::render::RenderError;
 use contexture::sessions::SessionError;
 use contexture::store::{Error as StoreError, StorageFault, Thing};
 use contexture::wire::WireError;
-use contexture_layers::LayersError;
-use contexture_layers::builtin::SkillError;
-use contexture_layers::builtin::memory::NoteError;
 use serde_json::json;
 
 use crate::exit::Exit;

@@ -5,8 +5,8 @@
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
-use contexture_layers::builtin::{Memory, Skills, UnknownFields};
-use contexture_layers::{Layers, Scope};
+use contexture::layers::builtin::{Memory, Skills, UnknownFields};
+use contexture::layers::{Layers, Scope};
 
 use crate::failure::Outcome;
 use crate::globals::Globals;

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-use contexture_layers::builtin::{Skill, SkillFolders, UnknownFields};
+use contexture::layers::builtin::{Skill, SkillFolders, UnknownFields};
 use serde::Serialize;
 
 use crate::exit::Exit;

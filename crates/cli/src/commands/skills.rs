@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand};
-use contexture_layers::builtin::{AllowedTool, Skill, UnknownFields};
+use contexture::layers::builtin::{AllowedTool, Skill, UnknownFields};
 use owo_colors::OwoColorize as _;
 use serde_json::{Map, Value, json};
 

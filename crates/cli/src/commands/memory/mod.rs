@@ -3,9 +3,9 @@
 mod shown;
 
 use clap::{Args, Subcommand};
+use contexture::layers::builtin::Memory;
+use contexture::layers::builtin::memory::{Edit, Moment, Note, Notes, Ttl};
 use contexture::{Conversation, EngineError};
-use contexture_layers::builtin::Memory;
-use contexture_layers::builtin::memory::{Edit, Moment, Note, Notes, Ttl};
 use serde_json::json;
 
 use crate::exit::Exit;
@@ -174,7 +174,7 @@ impl Opened {
             (None, None) => return Err(Failure::usage("whose notes? Name a conversation")),
         };
         let memory = whose.scope.memory();
-        chat.set_layers(contexture_layers::Layers::new().with(memory.clone())?);
+        chat.set_layers(contexture::layers::Layers::new().with(memory.clone())?);
         Ok(Self { chat, memory })
     }
 

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use contexture_layers::builtin::memory::{Expiry, Moment, Note, Notes};
+use contexture::layers::builtin::memory::{Expiry, Moment, Note, Notes};
 use owo_colors::OwoColorize as _;
 use serde_json::{Value, json};
 
