@@ -117,6 +117,13 @@ impl Target {
         self
     }
 
+    /// These tools too, behind those there are.
+    #[must_use]
+    pub fn also_tools(mut self, tools: impl IntoIterator<Item = ToolDefinition>) -> Self {
+        self.tools.extend(tools);
+        self
+    }
+
     /// How much of the history is shown, and how.
     #[must_use]
     pub fn history(mut self, history: HistoryPolicy) -> Self {

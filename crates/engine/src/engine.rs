@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use contexture_catalogue::Catalogue;
-use contexture_ir::{ConversationId, NodeId, Owner};
+use contexture_ir::{ConversationId, NodeId, Owner, RunId};
 use contexture_layers::Layers;
 use contexture_offload::OffloadStore;
 use contexture_store::{
@@ -220,8 +220,16 @@ impl Engine {
         &self.breakers
     }
 
-    pub(crate) fn now_ms(&self) -> i64 {
+    /// The time by the engine's clock, in milliseconds since the Unix epoch.
+    #[must_use]
+    pub fn now_ms(&self) -> i64 {
         self.clock.now_ms()
+    }
+
+    /// An id for a new run.
+    #[must_use]
+    pub fn fresh_run(&self) -> RunId {
+        RunId::from_bytes(self.fresh_key())
     }
 
     /// A key from which the ids of one operation derive.

@@ -105,6 +105,27 @@ impl Conversation {
         Ok(call.result)
     }
 
+    /// Calls the function of a layer in a run: what it changed of states beside the tree is stored, the rest goes out
+    /// with the run's next append.
+    ///
+    /// # Errors
+    /// [`EngineError::Function`], or the store's.
+    pub async fn call_in(
+        &self,
+        session: &mut LayerSession,
+        tool: &str,
+        arguments: &Raw,
+    ) -> Result<Raw, EngineError> {
+        let result = session.call(tool, arguments).await?;
+        let mut call = Calling {
+            tool,
+            arguments,
+            result,
+        };
+        self.put_shared(session, &mut call).await?;
+        Ok(call.result)
+    }
+
     /// Runs a hook that changes states, and stores them: with a node of their own, or beside the tree.
     async fn change_layers(&self, hook: &mut dyn Again) -> Result<(), EngineError> {
         let mut tries = TRIES;

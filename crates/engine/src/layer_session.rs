@@ -98,6 +98,13 @@ impl LayerSession {
         self.layers.function(tool).is_some()
     }
 
+    /// Gives those layers a first state that have none.
+    pub(crate) async fn init(&mut self) -> Result<(), EngineError> {
+        let outcomes = self.layers.init(&mut self.states, &self.context).await?;
+        self.outcomes.extend(outcomes);
+        Ok(())
+    }
+
     /// Asks the layers about items that are about to be appended.
     ///
     /// # Errors

@@ -80,6 +80,26 @@ impl Conversation {
         self.session_from(self.here(), run).await
     }
 
+    /// The layers of a child run on this handle's branch, which go on from what its parent's have.
+    ///
+    /// # Errors
+    /// [`EngineError::Layers`], or the store's.
+    pub async fn child_session(
+        &self,
+        run: RunPlace,
+        parent: &LayerSession,
+    ) -> Result<LayerSession, EngineError> {
+        let path = self.whole_path(self.here()).await?;
+        let state = self
+            .state_at(path.head.map_or(self.here(), At::Node), "")
+            .await?;
+        let standing = Standing::of(&path);
+        let mut session = self.session_as_stored(standing, &state, Some(run)).await?;
+        parent.spawn_into(&mut session).await?;
+        session.init().await?;
+        Ok(session)
+    }
+
     pub(crate) async fn session_from(
         &self,
         at: At,
@@ -129,6 +149,17 @@ impl Conversation {
         state: &State,
         run: Option<RunPlace>,
     ) -> Result<LayerSession, EngineError> {
+        let mut session = self.session_as_stored(standing, state, run).await?;
+        session.init().await?;
+        Ok(session)
+    }
+
+    async fn session_as_stored(
+        &self,
+        standing: Standing,
+        state: &State,
+        run: Option<RunPlace>,
+    ) -> Result<LayerSession, EngineError> {
         let layers = self.layers();
         let resource = match layers.is_empty() {
             true => None,
@@ -163,14 +194,12 @@ impl Conversation {
             };
             stored.extend(found.map(|found| (spec.id.clone(), found)));
         }
-        let mut states = layers.states(stored);
-        let outcomes = layers.init(&mut states, &context).await?;
         Ok(LayerSession {
+            states: layers.states(stored),
             layers,
-            states,
             context,
             versions,
-            outcomes,
+            outcomes: Vec::new(),
         })
     }
 

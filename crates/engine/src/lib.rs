@@ -88,5 +88,6 @@ pub use replay::Replayed;
 pub use resolve::Resolved;
 pub use save::Committed;
 pub use secrets::{SecretPattern, Secrets};
+pub use state_node::state_node;
 pub use targets::TargetChoice;
 pub use unreplayable::Unreplayable;

@@ -15,8 +15,11 @@ use crate::state_list::{Listed, StateList};
 
 const KIND: &str = "ctx:state";
 
-/// The node that carries a change of state and nothing else.
-pub(crate) fn state_node(id: NodeId, at_ms: i64) -> Result<NewItem, EngineError> {
+/// The item that carries a change of state and nothing else.
+///
+/// # Errors
+/// None in practice: its JSON is fixed.
+pub fn state_node(id: NodeId, at_ms: i64) -> Result<NewItem, EngineError> {
     let item = Item::Extension(Extension {
         kind: KIND.to_owned(),
         id: None,

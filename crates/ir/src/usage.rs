@@ -1,6 +1,6 @@
 //! What a model call used, as reported.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::raw::Extra;
 
@@ -8,7 +8,8 @@ use crate::raw::Extra;
 ///
 /// `input_tokens` includes what was read from and written to a cache, in every format: adapters of
 /// formats that count them apart add them up, so that figures can be compared.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct Usage {
     /// Everything the model read.
     #[serde(skip_serializing_if = "Option::is_none")]

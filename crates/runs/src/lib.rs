@@ -9,6 +9,7 @@
 //!
 //! Not here: the history of a run, and asking models (`contexture-engine`, `contexture-llm`).
 
+mod agent;
 mod budget;
 mod cancel;
 mod channels;
@@ -22,6 +23,10 @@ mod tools;
 mod until;
 mod usage;
 
+pub use agent::{
+    Agent, Approver, ChildHistory, Decision, Delegate, Ended, NobodyThere, Observer, Run, RunEntry,
+    RunEvent, RunHandle, RunNews, RunStatus, Turn, decide, post, runs, turn, turn_text,
+};
 pub use budget::{Amount, Budget, Exceeded, Limited};
 pub use cancel::{Abort, Cancelled};
 pub use channels::{Channel, ChannelError, ChannelStream, Channels, External, Message, Mode, Wait};

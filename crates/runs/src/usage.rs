@@ -59,6 +59,19 @@ impl Tokens {
     }
 }
 
+impl From<Tokens> for Usage {
+    fn from(tokens: Tokens) -> Self {
+        Self {
+            input_tokens: tokens.input,
+            output_tokens: tokens.output,
+            cache_read_tokens: tokens.cache_read,
+            cache_write_tokens: tokens.cache_write,
+            reasoning_tokens: tokens.reasoning,
+            ..Self::default()
+        }
+    }
+}
+
 impl From<&Usage> for Tokens {
     fn from(usage: &Usage) -> Self {
         Self {

@@ -7,6 +7,7 @@ use super::trigger::{Reported, Trigger, UsagePreference, fires, scale};
 use crate::call::CompiledCall;
 use crate::conversation::Conversation;
 use crate::error::EngineError;
+use crate::options::CompileOptions;
 
 /// How often a call is compacted at most before it is sent.
 const ROUNDS: usize = 3;
@@ -45,6 +46,20 @@ impl Conversation {
         target: &Target,
         options: &PrepareOptions,
     ) -> Result<Prepared, EngineError> {
+        self.prepare_with(target, options, CompileOptions::default())
+            .await
+    }
+
+    /// As [`Self::prepare`], with what a call says and heeds beside its conversation.
+    ///
+    /// # Errors
+    /// As [`Self::prepare`].
+    pub async fn prepare_with(
+        &self,
+        target: &Target,
+        options: &PrepareOptions,
+        compile: CompileOptions<'_>,
+    ) -> Result<Prepared, EngineError> {
         let request = target.request(self.engine().catalogue())?;
         let space = request.window.saturating_sub(request.reserve);
         let reported = match (options.reported, options.usage) {
@@ -56,7 +71,7 @@ impl Conversation {
         let scale = scale(reported, options.usage);
         let mut compacted = Vec::new();
         loop {
-            let compiled = self.compile(target).await;
+            let compiled = self.compile_with(target, compile).await;
             let due = match &compiled {
                 Ok(call) => {
                     let counted = call.report.totals.tokens;
@@ -79,7 +94,7 @@ impl Conversation {
                 // Another did it: its compaction is as good.
                 Err(EngineError::Store(contexture_store::Error::StateConflict { .. })) => {
                     return self
-                        .compile(target)
+                        .compile_with(target, compile)
                         .await
                         .map(|call| Prepared { call, compacted });
                 }

@@ -2,10 +2,12 @@
 
 #![expect(clippy::unwrap_used, reason = "a failed unwrap is the failed test")]
 
+mod agents;
 mod crowd;
 mod denied;
 mod modes;
 mod poll;
 mod queue_model;
 mod side_by_side;
+mod stand;
 mod tool_calls;

@@ -1,0 +1,243 @@
+//! Asking the model: compile, call, let layers judge, record.
+
+use contexture_engine::{CompileOptions, CompiledCall, RecordOptions, Recorded, RegistryTools};
+use contexture_ir::{
+    Audience, Extra, FunctionTool, Item, Message, Origin, Raw, Role, ToolDefinition,
+};
+use contexture_layers::Verdict;
+use contexture_llm::{ModelError, ModelRequest};
+use contexture_store::NewItem;
+use contexture_wire::lift;
+
+use super::event::RunNews;
+use super::keys::node_id;
+use super::run::Run;
+use super::situation::{Call, Calls, Next};
+use crate::cancel::Cancelled;
+use crate::error::RunError;
+use crate::retry::Retryable;
+use crate::usage::Spent;
+
+/// What a call of a model came to.
+enum Streamed {
+    Whole(String),
+    /// What came until it was called off.
+    Cut(String, Cancelled),
+    Failed(ModelError),
+}
+
+impl Run {
+    /// Asks the model once more.
+    pub(crate) async fn ask(&mut self, refused: u32) -> Result<(), RunError> {
+        self.step += 1;
+        self.spent.steps += 1;
+        let call = self.compiled().await?;
+        let request = ModelRequest {
+            format: call.format(),
+            model: call.report.target.model.clone(),
+            payload: call.payload.to_json(),
+        };
+        self.tell(|| RunNews::Asking {
+            model: request.model.clone(),
+            tokens: call.report.totals.tokens,
+        });
+        let body = self.answered(&call, request).await?;
+        let answer = lift(call.format(), &body).map_err(contexture_engine::EngineError::from)?;
+        let verdict = self.session.after_model(&answer.transcript.items).await?;
+        let mut options = RecordOptions {
+            step: Some(self.run_step()),
+            ..RecordOptions::default()
+        };
+        match &verdict {
+            Verdict::Pass | Verdict::Stop { .. } => {}
+            Verdict::Fix(items) => options.instead = Some(items.clone()),
+            Verdict::Retry { feedback } => {
+                options.audience = Audience::NONE;
+                options.behind = vec![self.feedback(feedback)];
+            }
+        }
+        let kept = options.instead.clone().unwrap_or(answer.transcript.items);
+        let recorded = self.record(&call, &body, options).await?;
+        if recorded.sibling {
+            // Somebody was faster: the answer is kept on a branch of its own, and the model is asked about what is there.
+            self.reread().await?;
+            self.next = Next::Ask { refused };
+            return Ok(());
+        }
+        self.next = match verdict {
+            Verdict::Retry { feedback } => {
+                if refused >= self.agent.refusals {
+                    return Err(RunError::Denied {
+                        why: format!(
+                            "layers refused {} answers, the last one saying: {feedback}",
+                            refused + 1
+                        ),
+                    });
+                }
+                self.tell(|| RunNews::Refused { feedback });
+                Next::Ask {
+                    refused: refused + 1,
+                }
+            }
+            Verdict::Stop { reason } => Next::End { text: reason },
+            Verdict::Pass | Verdict::Fix(_) => next(&call, &recorded, kept),
+        };
+        Ok(())
+    }
+
+    /// The call, compacted where it is due.
+    async fn compiled(&self) -> Result<CompiledCall, RunError> {
+        let mut tools: Vec<ToolDefinition> = Vec::new();
+        for (name, agent) in &self.agent.agents {
+            tools.push(delegation(name, &agent.description));
+        }
+        let mut target = self.agent.target.clone();
+        if !tools.is_empty() {
+            target = target.also_tools(tools);
+        }
+        let options = CompileOptions {
+            layers: Some(&self.session),
+            tools: Some(RegistryTools {
+                registry: self.agent.tools.registry(),
+                choice: &self.agent.choice,
+                loaded: &self.loaded,
+            }),
+            ..CompileOptions::default()
+        };
+        let prepared = self
+            .chat
+            .prepare_with(&target, &self.agent.prepare, options);
+        Ok(prepared.await?.call)
+    }
+
+    /// The model's answer, asked for again where it failed in passing.
+    async fn answered(
+        &mut self,
+        call: &CompiledCall,
+        request: ModelRequest,
+    ) -> Result<String, RunError> {
+        let mut attempt = 0;
+        loop {
+            attempt += 1;
+            match self.streamed(request.clone()).await {
+                Streamed::Whole(body) => return Ok(body),
+                Streamed::Cut(body, cancelled) => {
+                    self.keep_cut(call, &body).await?;
+                    return Err(cancelled.into());
+                }
+                Streamed::Failed(error) => {
+                    let again = Retryable::is_retryable(&error);
+                    let wait = self.agent.retry.wait(attempt, error.retry_after());
+                    let Some(wait) = wait.filter(|_| again) else {
+                        return Err(error.into());
+                    };
+                    let why = error.to_string();
+                    self.tell(|| RunNews::Retrying { attempt, why });
+                    self.abort.guard(tokio::time::sleep(wait)).await?;
+                }
+            }
+        }
+    }
+
+    async fn streamed(&self, request: ModelRequest) -> Streamed {
+        let begun = self.abort.guard(self.agent.model.stream(request)).await;
+        let mut stream = match begun {
+            Err(cancelled) => return Streamed::Cut(String::new(), cancelled),
+            Ok(Err(error)) => return Streamed::Failed(error),
+            Ok(Ok(stream)) => stream,
+        };
+        loop {
+            match self.abort.guard(stream.next()).await {
+                Err(cancelled) => return Streamed::Cut(stream.so_far().body, cancelled),
+                Ok(Some(Ok(event))) => self.tell(|| RunNews::Delta(event)),
+                Ok(Some(Err(error))) => return Streamed::Failed(error),
+                Ok(None) => return Streamed::Whole(stream.so_far().body),
+            }
+        }
+    }
+
+    /// Keeps what came of an answer that was cut off: people see it, models do not.
+    async fn keep_cut(&mut self, call: &CompiledCall, body: &str) -> Result<(), RunError> {
+        let Ok(lifted) = lift(call.format(), body) else {
+            return Ok(());
+        };
+        if lifted.transcript.items.is_empty() {
+            return Ok(());
+        }
+        let options = RecordOptions {
+            step: Some(self.run_step()),
+            audience: Audience::USER,
+            ..RecordOptions::default()
+        };
+        self.record(call, body, options).await?;
+        Ok(())
+    }
+
+    async fn record(
+        &mut self,
+        call: &CompiledCall,
+        body: &str,
+        options: RecordOptions<'_>,
+    ) -> Result<Recorded, RunError> {
+        let options = RecordOptions {
+            layers: Some(&mut self.session),
+            ..options
+        };
+        let recorded = self.chat.record_with(call, body, options).await?;
+        let usage = recorded.usage.clone().unwrap_or_default();
+        self.spent
+            .add(&self.price(&call.report.target.model, &usage));
+        let (response, spent) = (recorded.response, self.spent());
+        self.tell(|| RunNews::Answered { response, spent });
+        Ok(recorded)
+    }
+
+    /// What the model is told of an answer that layers refuse.
+    fn feedback(&self, feedback: &str) -> NewItem {
+        let item = Item::Message(Message::text(Role::Developer, feedback));
+        let id = node_id(self.id, "feedback", &self.step.to_le_bytes());
+        NewItem {
+            origin: Origin::Layer,
+            audience: Audience::MODEL,
+            ..self.chat.new_item(id, &item, Some(self.run_step()))
+        }
+    }
+
+    /// What a call of a model cost.
+    pub(crate) fn price(&self, model: &str, usage: &contexture_ir::Usage) -> Spent {
+        super::spending::price(self.chat.engine().catalogue(), model, usage)
+    }
+}
+
+/// What comes after an answer.
+fn next(call: &CompiledCall, recorded: &Recorded, kept: Vec<Item>) -> Next {
+    let mut calls = Vec::new();
+    let mut text = String::new();
+    for (node, item) in recorded.nodes.iter().zip(kept) {
+        match item {
+            Item::FunctionCall(call) => calls.push(Call { node: *node, call }),
+            item @ Item::Message(_) => text.push_str(&item.text()),
+            _ => {}
+        }
+    }
+    match calls.is_empty() {
+        true => Next::End { text },
+        false => Next::Run(Calls {
+            message: recorded.message.clone(),
+            base: call.base(),
+            calls,
+        }),
+    }
+}
+
+/// An agent, offered as a tool.
+fn delegation(name: &str, description: &str) -> ToolDefinition {
+    let schema = r#"{"type":"object","properties":{"task":{"type":"string","description":"What is to be done, with all that is needed to do it"}},"required":["task"],"additionalProperties":false}"#;
+    ToolDefinition::Function(FunctionTool {
+        name: name.to_owned(),
+        description: Some(description.to_owned()),
+        parameters: Raw::parse(schema).ok(),
+        strict: None,
+        extra: Extra::default(),
+    })
+}

@@ -1,0 +1,446 @@
+//! Running the calls of an answer: policy, layers, people; then tools, functions of layers, other agents.
+//!
+//! Every output is an append of its own, in the order of the calls. Not here: what a tool is ([`crate::ToolBox`]),
+//! child runs ([`super::children`]).
+
+use std::iter::Peekable;
+use std::vec::IntoIter;
+
+use contexture_engine::{EngineError, StepAppend};
+use contexture_ir::{FunctionCallOutput, Item, NodeId, Origin, Output, Part, Raw};
+use contexture_layers::{Gate, Offered, Rerun, ToolRequest};
+use contexture_store::{Error as StoreError, NewItem, StateChange};
+use contexture_tools::{Call as ToolsCall, Name, ToolId, Verdict, arguments};
+use futures_util::future::join_all;
+
+use super::approval::Decision;
+use super::entry::VERSION;
+use super::event::RunNews;
+use super::keys::{node_id, started_key};
+use super::run::Run;
+use super::situation::{Call, Calls, Next};
+use crate::error::RunError;
+use crate::tools::{Allowed, Lane, Permit, Resolution, ToolFailure, ToolOutput, answer};
+
+/// What a call comes to.
+enum Planned {
+    /// This, without anything being run.
+    Answer(Result<ToolOutput, ToolFailure>),
+    /// A tool.
+    Tool(Permit),
+    /// A toolkit is loaded.
+    Load(Name),
+    /// A function of a layer.
+    Function(Raw),
+    /// Another agent's task.
+    Task(String),
+    /// Somebody has to decide first.
+    Wait,
+}
+
+/// A call, what it comes to, and what the model is told with its output.
+struct Plan {
+    call: Call,
+    planned: Planned,
+    guidance: String,
+}
+
+type Plans = Peekable<IntoIter<Plan>>;
+
+impl Run {
+    /// Runs calls. Those that wait for a person are left; `true` if there are any.
+    pub(crate) async fn run_calls(&mut self, calls: Calls) -> Result<Vec<NodeId>, RunError> {
+        self.step += 1;
+        self.spent.steps += 1;
+        let mut plans = Vec::new();
+        for call in calls.calls.clone() {
+            plans.push(self.plan(call).await?);
+        }
+        let (waiting, plans): (Vec<Plan>, Vec<Plan>) = plans
+            .into_iter()
+            .partition(|plan| matches!(plan.planned, Planned::Wait));
+        self.mark_started(&plans).await?;
+        let mut plans = plans.into_iter().peekable();
+        while let Some(plan) = plans.next() {
+            self.carry_out(&calls, plan, &mut plans).await?;
+        }
+        let waits: Vec<NodeId> = waiting.iter().map(|plan| plan.call.node).collect();
+        self.next = match waits.is_empty() {
+            true => Next::Ask { refused: 0 },
+            false => Next::Run(Calls {
+                calls: waiting.into_iter().map(|plan| plan.call).collect(),
+                ..calls
+            }),
+        };
+        Ok(waits)
+    }
+
+    /// Carries out one call, or those that run beside each other.
+    async fn carry_out(
+        &mut self,
+        of: &Calls,
+        plan: Plan,
+        rest: &mut Plans,
+    ) -> Result<(), RunError> {
+        let Plan {
+            call,
+            planned,
+            guidance,
+        } = plan;
+        let node = call.node;
+        if !matches!(planned, Planned::Answer(_) | Planned::Wait) {
+            let call = call.call.clone();
+            self.tell(|| RunNews::ToolStarted { node, call });
+        }
+        match planned {
+            Planned::Tool(permit) => return self.tools(of, call, permit, guidance, rest).await,
+            Planned::Function(arguments) => {
+                return self.function(of, &call, &arguments, &guidance).await;
+            }
+            Planned::Task(task) => {
+                let (result, changes) = Box::pin(self.delegate(of, &call, &task)).await?;
+                let output = told(answer(&call.call.call_id, result), &guidance);
+                return self.output(of, &call, output, changes).await;
+            }
+            Planned::Load(kit) => {
+                self.loaded.load(kit.clone());
+                let change = self.loaded_change()?;
+                let text = format!("{kit} is loaded: its tools can be called now");
+                let output = answer(&call.call.call_id, Ok(text.into()));
+                return self
+                    .output(of, &call, told(output, &guidance), vec![change])
+                    .await;
+            }
+            Planned::Answer(result) => {
+                let output = told(answer(&call.call.call_id, result), &guidance);
+                self.output(of, &call, output, Vec::new()).await
+            }
+            Planned::Wait => Ok(()),
+        }
+    }
+
+    /// Runs a tool, and those behind it that may run beside it.
+    async fn tools(
+        &mut self,
+        of: &Calls,
+        call: Call,
+        permit: Permit,
+        guidance: String,
+        rest: &mut Plans,
+    ) -> Result<(), RunError> {
+        let together = permit.lane() == Lane::Together;
+        let mut batch = vec![(call, permit, guidance)];
+        let beside = |plan: &Plan| matches!(&plan.planned, Planned::Tool(permit) if permit.lane() == Lane::Together);
+        while together && let Some(plan) = rest.next_if(beside) {
+            if let Planned::Tool(permit) = plan.planned {
+                let (node, call) = (plan.call.node, plan.call.call.clone());
+                self.tell(|| RunNews::ToolStarted { node, call });
+                batch.push((plan.call, permit, plan.guidance));
+            }
+        }
+        let mut calls = Vec::new();
+        let mut running = Vec::new();
+        for (call, permit, guidance) in batch {
+            let marked = permit.rerun() != Rerun::Again;
+            calls.push((call, marked, guidance));
+            running.push(self.agent.tools.run(permit, &self.abort));
+        }
+        let results = join_all(running).await;
+        for ((call, marked, guidance), result) in calls.into_iter().zip(results) {
+            let mut changes = Vec::new();
+            if marked {
+                changes.push(StateChange::remove(started_key(self.id, call.node)?));
+            }
+            let output = told(answer(&call.call.call_id, result), &guidance);
+            self.output(of, &call, output, changes).await?;
+        }
+        Ok(())
+    }
+
+    /// Calls a function of a layer; what it changed is stored with its output.
+    async fn function(
+        &mut self,
+        of: &Calls,
+        call: &Call,
+        arguments: &Raw,
+        guidance: &str,
+    ) -> Result<(), RunError> {
+        loop {
+            let chat = self.chat.clone();
+            let called = chat.call_in(&mut self.session, &call.call.name, arguments);
+            let result = match called.await {
+                Ok(result) => Ok(ToolOutput::from(shown(&result))),
+                Err(EngineError::Function(error)) => Err(ToolFailure::failed(error)),
+                Err(error) => return Err(error.into()),
+            };
+            let output = told(answer(&call.call.call_id, result), guidance);
+            let (new, item) = self.output_item(of, call, &output);
+            let step = StepAppend {
+                at: self.tip(),
+                items: vec![new],
+                said: vec![item],
+                changes: Vec::new(),
+            };
+            match chat.append_step(step, &mut self.session).await {
+                Err(EngineError::Store(StoreError::StateConflict { .. })) => self.reread().await?,
+                Err(error) => return Err(error.into()),
+                Ok(_) => {
+                    let node = self.output_node(call);
+                    self.tell(|| RunNews::ToolDone { node, output });
+                    return Ok(());
+                }
+            }
+        }
+    }
+
+    /// Stores an output.
+    async fn output(
+        &mut self,
+        of: &Calls,
+        call: &Call,
+        output: FunctionCallOutput,
+        changes: Vec<StateChange>,
+    ) -> Result<(), RunError> {
+        let (new, item) = self.output_item(of, call, &output);
+        self.append(None, vec![(new, item)], changes).await?;
+        let node = self.output_node(call);
+        self.tell(|| RunNews::ToolDone { node, output });
+        Ok(())
+    }
+
+    fn output_node(&self, call: &Call) -> NodeId {
+        node_id(self.id, "output", call.node.as_bytes())
+    }
+
+    fn output_item(&self, of: &Calls, call: &Call, output: &FunctionCallOutput) -> (NewItem, Item) {
+        let item = Item::FunctionCallOutput(output.clone());
+        let new = NewItem {
+            answers: Some(call.node),
+            message_id: Some(of.message.clone()),
+            origin: Origin::Tool,
+            ..self
+                .chat
+                .new_item(self.output_node(call), &item, Some(self.run_step()))
+        };
+        (new, item)
+    }
+
+    /// Notes that these tools begin, before they do, where a second time would not be the same.
+    async fn mark_started(&mut self, plans: &[Plan]) -> Result<(), RunError> {
+        let mut changes = Vec::new();
+        for plan in plans {
+            if let Planned::Tool(permit) = &plan.planned
+                && permit.rerun() != Rerun::Again
+                && !self.left.begun.contains(&plan.call.node)
+            {
+                let key = started_key(self.id, plan.call.node)?;
+                let tool = permit.tool().to_string();
+                changes.push(StateChange::put(key, VERSION, super::run::json(&tool)));
+            }
+        }
+        match changes.is_empty() {
+            true => Ok(()),
+            false => self.note("started", changes).await,
+        }
+    }
+
+    /// What a call comes to: first what the policy says, then what layers say, then what a person says.
+    async fn plan(&mut self, call: Call) -> Result<Plan, RunError> {
+        let mut guidance = String::new();
+        let planned = match self.reach(&call).await? {
+            Reached::Not(failure) => Planned::Answer(Err(failure)),
+            Reached::At {
+                planned,
+                request,
+                mut why,
+                pending,
+            } => match self.session.before_tool(&request).await {
+                Gate::Deny(reason) => Planned::Answer(Err(ToolFailure::Denied { why: reason })),
+                gate => {
+                    let mut asks = why.is_some();
+                    match gate {
+                        Gate::Ask(said) => {
+                            asks = true;
+                            why = Some(said);
+                        }
+                        Gate::Guide(said) => guidance = said,
+                        Gate::Allow | Gate::Deny(_) => {}
+                    }
+                    let why = why.unwrap_or_default();
+                    match asks {
+                        false => self.settled(planned, pending),
+                        true => match self.decision(call.node, &request, &why).await {
+                            Decision::Allow => self.settled(planned, pending),
+                            Decision::Later => Planned::Wait,
+                            Decision::Deny { reason } => {
+                                Planned::Answer(Err(ToolFailure::Denied { why: reason }))
+                            }
+                        },
+                    }
+                }
+            },
+        };
+        Ok(Plan {
+            planned: self.begun_before(&call, planned),
+            call,
+            guidance,
+        })
+    }
+
+    /// What was asked about, once it is allowed.
+    fn settled(&self, planned: Planned, pending: Option<crate::tools::Pending>) -> Planned {
+        match pending.map(crate::tools::Pending::approve) {
+            None => planned,
+            Some(Allowed::Run(permit)) => Planned::Tool(permit),
+            Some(Allowed::Load(kit)) => Planned::Load(kit),
+        }
+    }
+
+    async fn decision(&self, node: NodeId, request: &ToolRequest, why: &str) -> Decision {
+        match self.left.decided.get(&node) {
+            Some(decision) => decision.clone(),
+            None => self.agent.approver.decide(request, why).await,
+        }
+    }
+
+    /// A tool that was begun by a process that died: as its policy says.
+    fn begun_before(&self, call: &Call, planned: Planned) -> Planned {
+        let Planned::Tool(permit) = &planned else {
+            return planned;
+        };
+        if !self.left.begun.contains(&call.node) {
+            return planned;
+        }
+        match permit.rerun() {
+            Rerun::Again => planned,
+            Rerun::Ask => match self.left.decided.get(&call.node) {
+                Some(Decision::Allow) => planned,
+                Some(Decision::Deny { reason }) => Planned::Answer(Err(ToolFailure::Denied {
+                    why: reason.clone(),
+                })),
+                _ => Planned::Wait,
+            },
+            Rerun::Unknown => Planned::Answer(Err(ToolFailure::failed(format_args!(
+                "{} was begun and cut off: nobody knows whether it did its work; look before calling it again",
+                permit.tool()
+            )))),
+        }
+    }
+
+    /// Which tool a call reaches, and whether the policy lets it run.
+    async fn reach(&self, call: &Call) -> Result<Reached, RunError> {
+        let name = &call.call.name;
+        let function = self.session.layers().function(name);
+        let offered = function.is_some_and(|(_, function)| function.offered == Offered::Model);
+        let delegated = self.agent.agents.contains_key(name);
+        if !offered && !delegated {
+            let resolved = self.agent.tools.resolve(
+                &ToolsCall::from(&call.call),
+                &call.call.call_id,
+                &self.loaded,
+            );
+            return Ok(match resolved {
+                Err(failure) => Reached::Not(failure),
+                Ok(Resolution::Ask(pending)) => Reached::At {
+                    planned: Planned::Wait,
+                    request: pending.request(),
+                    why: Some(String::new()),
+                    pending: Some(pending),
+                },
+                Ok(Resolution::Allowed(Allowed::Run(permit))) => Reached::At {
+                    request: permit.request(),
+                    planned: Planned::Tool(permit),
+                    why: None,
+                    pending: None,
+                },
+                Ok(Resolution::Allowed(Allowed::Load(kit))) => Reached::At {
+                    request: request(call, &Raw::null()),
+                    planned: Planned::Load(kit),
+                    why: None,
+                    pending: None,
+                },
+            });
+        }
+        let verdict = self
+            .agent
+            .tools
+            .policy()
+            .decide_name(&ToolId::flat(name))
+            .verdict;
+        if verdict == Verdict::Deny {
+            let why = format!("{name} is denied");
+            return Ok(Reached::Not(ToolFailure::Denied { why }));
+        }
+        let read = match arguments::read(&call.call.arguments) {
+            Ok(read) => read.raw,
+            Err(error) => {
+                let why = format!("{name}: {error}");
+                return Ok(Reached::Not(ToolFailure::BadArguments { why }));
+            }
+        };
+        let planned = match delegated {
+            false => Planned::Function(read.clone()),
+            true => match read.to::<Task>() {
+                Ok(task) => Planned::Task(task.task),
+                Err(_) => {
+                    let why = format!("{name}: expected an object with the text \"task\"");
+                    return Ok(Reached::Not(ToolFailure::BadArguments { why }));
+                }
+            },
+        };
+        Ok(Reached::At {
+            request: request(call, &read),
+            planned,
+            why: (verdict == Verdict::Ask).then(String::new),
+            pending: None,
+        })
+    }
+}
+
+/// Where a call leads.
+enum Reached {
+    /// Nowhere.
+    Not(ToolFailure),
+    /// To something that may run, or about which somebody is to be asked if there is a `why`.
+    At {
+        planned: Planned,
+        request: ToolRequest,
+        why: Option<String>,
+        pending: Option<crate::tools::Pending>,
+    },
+}
+
+#[derive(serde::Deserialize)]
+struct Task {
+    task: String,
+}
+
+fn request(call: &Call, arguments: &Raw) -> ToolRequest {
+    ToolRequest {
+        tool: call.call.name.clone(),
+        called: call.call.name.clone(),
+        call_id: call.call.call_id.clone(),
+        arguments: arguments.clone(),
+    }
+}
+
+/// A result as the model reads it: a text as it is, anything else as JSON.
+fn shown(result: &Raw) -> String {
+    result
+        .as_string()
+        .unwrap_or_else(|| result.get().to_owned())
+}
+
+/// The output with what layers say behind it.
+fn told(mut output: FunctionCallOutput, guidance: &str) -> FunctionCallOutput {
+    if !guidance.is_empty() {
+        match &mut output.output {
+            Output::Text(text) => {
+                text.push_str("\n\n");
+                text.push_str(guidance);
+            }
+            Output::Parts(parts) => parts.push(Part::input_text(guidance)),
+        }
+    }
+    output
+}

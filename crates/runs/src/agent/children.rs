@@ -1,0 +1,226 @@
+//! Runs below a run: each on a branch of its own, with what its parent hands over, giving back a text.
+
+use contexture_engine::{Conversation, EngineError, RunPlace};
+use contexture_ir::{NodeId, RunId};
+use contexture_layers::{ChildEnd, RunEnd};
+use contexture_store::{Activation, BranchLabel, NewBranch, RefChange, State, StateChange};
+
+use super::config::{ChildHistory, Delegate};
+use super::entry::{RunEntry, RunRecord, VERSION, head_text};
+use super::event::RunNews;
+use super::keys::{child_branch, child_id, child_key};
+use super::outcome::{Ended, Turn};
+use super::run::{Run, json, said_by_user};
+use super::situation::{Call, Calls, Next, next, nodes_of};
+use super::spending::spent_by;
+use crate::error::RunError;
+use crate::tools::{ToolFailure, ToolOutput};
+
+impl Run {
+    /// Begins a child run, or takes up the one that was begun under this name: on a branch of its own, its budget within
+    /// what this run has left. Whoever drives it gives its end back by [`Run::take_back`].
+    ///
+    /// # Errors
+    /// [`RunError::Depth`] below 64 ancestors; [`RunError::Engine`].
+    pub async fn spawn(
+        &mut self,
+        name: &str,
+        agent: &Delegate,
+        task: &str,
+    ) -> Result<Run, RunError> {
+        let base = match agent.history {
+            ChildHistory::Fresh => None,
+            ChildHistory::Forked => self.last_head(),
+        };
+        let id = child_id(self.id, name.as_bytes());
+        self.child(id, agent, base, task).await
+    }
+
+    /// Tells a running child's layers of this run's states.
+    ///
+    /// # Errors
+    /// [`RunError::Engine`] for a layer that must not fail.
+    pub async fn update_child(&self, child: &mut Run) -> Result<(), RunError> {
+        self.session.update_child(&mut child.session).await?;
+        Ok(())
+    }
+
+    /// Takes back what a child gave: layers are told, and what it spent counts here.
+    ///
+    /// # Errors
+    /// [`RunError::Engine`].
+    pub async fn take_back(
+        &mut self,
+        child: &Run,
+        turn: &Result<Turn, RunError>,
+    ) -> Result<(), RunError> {
+        let changes = self.taken(child, turn).await?;
+        self.note("child", changes).await
+    }
+
+    /// The task of a call, done by another agent.
+    pub(crate) async fn delegate(
+        &mut self,
+        of: &Calls,
+        call: &Call,
+        task: &str,
+    ) -> Result<(Result<ToolOutput, ToolFailure>, Vec<StateChange>), RunError> {
+        let Some(agent) = self.agent.agents.get(&call.call.name).cloned() else {
+            let why = format!("{} is no agent", call.call.name);
+            return Ok((Err(ToolFailure::Unknown { why }), Vec::new()));
+        };
+        let base = match agent.history {
+            ChildHistory::Fresh => None,
+            ChildHistory::Forked => of.base,
+        };
+        let id = child_id(self.id, call.node.as_bytes());
+        let mut child = match self.child(id, &agent, base, task).await {
+            Ok(child) => child,
+            Err(error @ RunError::Depth { .. }) => {
+                return Ok((Err(ToolFailure::failed(error)), Vec::new()));
+            }
+            Err(error) => return Err(error),
+        };
+        let turn = Box::pin(child.drive()).await;
+        if let Err(error @ RunError::Engine(EngineError::Store(_))) = turn {
+            // It is open still, and so is this run.
+            return Err(error);
+        }
+        let changes = self.taken(&child, &turn).await?;
+        let result = match turn {
+            Ok(turn) => Ok(ToolOutput::from(turn.text)),
+            Err(RunError::Cancelled(cancelled)) => Err(cancelled.into()),
+            Err(error) => Err(ToolFailure::failed(error)),
+        };
+        Ok((result, changes))
+    }
+
+    async fn taken(
+        &mut self,
+        child: &Run,
+        turn: &Result<Turn, RunError>,
+    ) -> Result<Vec<StateChange>, RunError> {
+        let spent = child.spent();
+        let end = ChildEnd {
+            run: child.id,
+            end: run_end(turn.as_ref().err()),
+            result: turn.as_ref().ok().map(|turn| turn.text.clone()),
+            usage: spent.tokens.into(),
+        };
+        self.session.on_return(&child.session, &end).await?;
+        self.spent.roll_up(&spent);
+        let put = StateChange::put(child_key(self.id, child.id)?, VERSION, json(&spent));
+        Ok(vec![put])
+    }
+
+    async fn child(
+        &mut self,
+        id: RunId,
+        agent: &Delegate,
+        base: Option<NodeId>,
+        task: &str,
+    ) -> Result<Run, RunError> {
+        let depth = self.record.depth + 1;
+        RunError::check_depth(depth as usize)?;
+        let chat = self.open_branch(id, base).await?;
+        self.tell(|| RunNews::Spawned { child: id });
+        let mut config = agent.agent.clone();
+        config.budget = self
+            .record
+            .budget
+            .for_child(&self.spent(), &agent.agent.budget);
+        config.observer = config.observer.or_else(|| self.agent.observer.clone());
+        if let Some(run) = Self::taken_up(&chat, id, &config, self.abort.child()).await? {
+            return Ok(run);
+        }
+        let nodes = nodes_of(&chat, base).await?;
+        let record = RunRecord {
+            agent: config.name.clone(),
+            parent: Some(self.id.to_string()),
+            depth,
+            budget: config.budget,
+            began_ms: chat.engine().now_ms(),
+            base: head_text(base),
+        };
+        let session = chat
+            .child_session(RunPlace { id, depth }, &self.session)
+            .await?;
+        let channels = Some(self.channels.clone());
+        let mut run = Self::new(
+            chat,
+            config,
+            id,
+            record,
+            session,
+            self.abort.child(),
+            channels,
+        );
+        if nodes.iter().any(|node| node.run == Some(id)) {
+            // It has ended, and its parent does not know.
+            run.ended_before(&nodes).await?;
+            return Ok(run);
+        }
+        run.enter(vec![said_by_user(task)], None).await?;
+        Ok(run)
+    }
+
+    /// A child that has ended: what it gave and spent.
+    async fn ended_before(
+        &mut self,
+        nodes: &[std::sync::Arc<contexture_store::Node>],
+    ) -> Result<(), RunError> {
+        let entry = RunEntry::of(&self.chat, self.id).await?;
+        let spent = entry.as_ref().filter(|entry| !entry.status.is_open());
+        self.spent = match spent.and_then(|entry| entry.spent) {
+            Some(spent) => spent,
+            None => spent_by(&self.chat, self.id, nodes, &State::default()).await?,
+        };
+        self.before = self.spent.elapsed;
+        if let Next::End { text } = next(self.id, nodes)? {
+            self.last_text = Some(text);
+        }
+        self.ended = Some(Ended::Completed);
+        Ok(())
+    }
+
+    /// The branch of a child, made if it is not there.
+    async fn open_branch(&self, id: RunId, base: Option<NodeId>) -> Result<Conversation, RunError> {
+        let branch = child_branch(id)?;
+        let new = NewBranch {
+            base,
+            label: BranchLabel::Named(branch.clone()),
+            activate: Activation::Keep,
+        };
+        let (engine, owner) = (self.chat.engine(), self.chat.owner());
+        let made = engine.store().change_ref(
+            owner,
+            self.chat.id(),
+            RefChange::CreateBranch(new),
+            engine.now_ms(),
+        );
+        match made.await {
+            Ok(_) | Err(contexture_store::Error::AlreadyExists { .. }) => {}
+            Err(error) => return Err(EngineError::from(error).into()),
+        }
+        let chat = engine.conversation(self.chat.id().as_str());
+        let chat = chat
+            .owner(owner.as_str())
+            .branch(branch.as_str())
+            .open()
+            .await?;
+        chat.set_layers(self.chat.layers());
+        Ok(chat)
+    }
+}
+
+pub(crate) fn run_end(error: Option<&RunError>) -> RunEnd {
+    match error {
+        None => RunEnd::Completed,
+        Some(RunError::Cancelled(cancelled)) => RunEnd::Aborted {
+            reason: Some(cancelled.reason.to_string()),
+        },
+        Some(error) => RunEnd::Failed {
+            error: error.to_string(),
+        },
+    }
+}

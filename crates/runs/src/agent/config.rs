@@ -1,0 +1,184 @@
+//! An agent: a model, its target, its tools, and how far it may go.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::Arc;
+
+use contexture_compile::Target;
+use contexture_engine::PrepareOptions;
+use contexture_llm::Model;
+use contexture_tools::Choice;
+
+use super::approval::{Approver, NobodyThere};
+use super::event::Observer;
+use crate::budget::Budget;
+use crate::retry::Retry;
+use crate::tools::ToolBox;
+use crate::until::Until;
+
+/// How often an answer that layers refuse is asked for again.
+const REFUSALS: u32 = 3;
+
+/// A model, its target, its tools, and how far it may go. Cheap to clone.
+#[derive(Clone)]
+pub struct Agent {
+    pub(crate) name: String,
+    pub(crate) model: Arc<dyn Model>,
+    pub(crate) target: Target,
+    pub(crate) tools: Arc<ToolBox>,
+    pub(crate) choice: Choice,
+    pub(crate) agents: BTreeMap<String, Delegate>,
+    pub(crate) until: Option<Until>,
+    pub(crate) budget: Budget,
+    pub(crate) retry: Retry,
+    pub(crate) refusals: u32,
+    pub(crate) prepare: PrepareOptions,
+    pub(crate) approver: Arc<dyn Approver>,
+    pub(crate) observer: Option<Arc<dyn Observer>>,
+}
+
+impl Agent {
+    /// An agent without tools and without limits.
+    #[must_use]
+    pub fn new(name: impl Into<String>, model: Arc<dyn Model>, target: Target) -> Self {
+        Self {
+            name: name.into(),
+            model,
+            target,
+            tools: Arc::default(),
+            choice: Choice::all(),
+            agents: BTreeMap::new(),
+            until: None,
+            budget: Budget::default(),
+            retry: Retry::default(),
+            refusals: REFUSALS,
+            prepare: PrepareOptions::default(),
+            approver: Arc::new(NobodyThere),
+            observer: None,
+        }
+    }
+
+    /// Its name, as lists of runs show it.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The same with these tools.
+    #[must_use]
+    pub fn tools(mut self, tools: ToolBox) -> Self {
+        self.tools = Arc::new(tools);
+        self
+    }
+
+    /// The same, offering only these of its tools.
+    #[must_use]
+    pub fn offering(mut self, choice: Choice) -> Self {
+        self.choice = choice;
+        self
+    }
+
+    /// The same, with another agent that it calls as a tool of this name.
+    #[must_use]
+    pub fn agent(mut self, tool: impl Into<String>, agent: Delegate) -> Self {
+        self.agents.insert(tool.into(), agent);
+        self
+    }
+
+    /// The same, stopping too when this holds. Default: when an answer calls nothing.
+    #[must_use]
+    pub fn until(mut self, until: Until) -> Self {
+        self.until = Some(until);
+        self
+    }
+
+    /// The same within a budget.
+    #[must_use]
+    pub const fn budget(mut self, budget: Budget) -> Self {
+        self.budget = budget;
+        self
+    }
+
+    /// The same, asking a model that failed in passing again like this. Default: three times in all.
+    #[must_use]
+    pub const fn retry(mut self, retry: Retry) -> Self {
+        self.retry = retry;
+        self
+    }
+
+    /// The same, asking so often again for an answer that layers refuse. Default 3.
+    #[must_use]
+    pub const fn refusals(mut self, refusals: u32) -> Self {
+        self.refusals = refusals;
+        self
+    }
+
+    /// The same, compacting like this when a call has grown too large.
+    #[must_use]
+    pub fn prepare(mut self, prepare: PrepareOptions) -> Self {
+        self.prepare = prepare;
+        self
+    }
+
+    /// The same, asking this about calls that are left to a person. Default: the run waits.
+    #[must_use]
+    pub fn approver(mut self, approver: impl Approver + 'static) -> Self {
+        self.approver = Arc::new(approver);
+        self
+    }
+
+    /// The same, watched by this.
+    #[must_use]
+    pub fn observer(mut self, observer: impl Observer + 'static) -> Self {
+        self.observer = Some(Arc::new(observer));
+        self
+    }
+}
+
+impl fmt::Debug for Agent {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Agent")
+            .field("name", &self.name)
+            .field("model", &self.model)
+            .field("tools", &self.tools)
+            .field("agents", &self.agents)
+            .finish_non_exhaustive()
+    }
+}
+
+/// An agent that another calls as a tool.
+#[derive(Clone, Debug)]
+pub struct Delegate {
+    pub(crate) agent: Agent,
+    pub(crate) description: String,
+    pub(crate) history: ChildHistory,
+}
+
+/// What a child run sees of its parent's history.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ChildHistory {
+    /// Nothing but its task.
+    #[default]
+    Fresh,
+    /// All that stood before the call.
+    Forked,
+}
+
+impl Delegate {
+    /// An agent, and what it does, for the model that calls it.
+    #[must_use]
+    pub fn new(agent: Agent, description: impl Into<String>) -> Self {
+        Self {
+            agent,
+            description: description.into(),
+            history: ChildHistory::Fresh,
+        }
+    }
+
+    /// The same, seeing this of its parent's history.
+    #[must_use]
+    pub const fn history(mut self, history: ChildHistory) -> Self {
+        self.history = history;
+        self
+    }
+}

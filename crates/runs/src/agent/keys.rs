@@ -1,0 +1,59 @@
+//! Names of what a run keeps on the tree and beside it, and ids that follow from what they are of.
+
+use contexture_engine::{EngineError, run_prefix};
+use contexture_ir::{BranchName, NodeId, RunId};
+use contexture_store::StateKey;
+
+/// The entry of a running run: there from its first append to its last.
+pub(crate) fn run_key(run: RunId) -> Result<StateKey, EngineError> {
+    key(run, "@run")
+}
+
+/// What the program keeps with a run.
+pub(crate) fn state_key(run: RunId) -> Result<StateKey, EngineError> {
+    key(run, "@state")
+}
+
+/// That the tool of a call was begun.
+pub(crate) fn started_key(run: RunId, call: NodeId) -> Result<StateKey, EngineError> {
+    key(run, &format!("@tool/{call}"))
+}
+
+/// What a child spent.
+pub(crate) fn child_key(run: RunId, child: RunId) -> Result<StateKey, EngineError> {
+    key(run, &format!("@child/{child}"))
+}
+
+/// What a step gave.
+pub(crate) fn step_key(run: RunId, name: &str, time: u32) -> Result<StateKey, EngineError> {
+    // A name of any length and any characters.
+    let name = NodeId::derive("step", &[name.as_bytes()]);
+    key(run, &format!("@step/{name}/{time}"))
+}
+
+fn key(run: RunId, of: &str) -> Result<StateKey, EngineError> {
+    Ok(StateKey::new(format!("{}{of}", run_prefix(run)))?)
+}
+
+/// The entry beside the tree, in the conversation's scope.
+pub(crate) fn entry_key(run: RunId) -> String {
+    format!("{ENTRIES}{run}")
+}
+
+/// What the keys of runs' entries begin with.
+pub(crate) const ENTRIES: &str = "runs/";
+
+/// The id of a node of a run, by what it is of.
+pub(crate) fn node_id(run: RunId, of: &str, which: &[u8]) -> NodeId {
+    NodeId::derive("run", &[run.as_bytes(), of.as_bytes(), which])
+}
+
+/// The id of the child that answers a call.
+pub(crate) fn child_id(run: RunId, of: &[u8]) -> RunId {
+    RunId::derive("child run", &[run.as_bytes(), of])
+}
+
+/// The branch a child works on.
+pub(crate) fn child_branch(child: RunId) -> Result<BranchName, EngineError> {
+    Ok(BranchName::new(format!("run-{child}"))?)
+}

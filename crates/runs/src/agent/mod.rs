@@ -1,0 +1,40 @@
+//! Runs of agents over a conversation: a model is asked, its calls are run, until it is done.
+//!
+//! Everything durable is an append. What comes next follows from the path alone ([`situation`]), so a run that was cut
+//! off at any instant goes on from there as if nothing had happened.
+//!
+//! ```text
+//! begin ─▶ ask: compile ─▶ model ─▶ layers judge ─▶ record ─▶ calls? ─▶ gate ─▶ tools ─▶ append ─▶ ask …
+//!                                                          └─ none ─▶ end: layers are told, the run's entries go
+//! ```
+//!
+//! Not here: what a tool is ([`crate::ToolBox`]), providers, storage.
+
+mod approval;
+mod ask;
+mod calls;
+mod children;
+mod config;
+mod driving;
+mod ending;
+mod entry;
+mod event;
+mod inbox;
+mod keys;
+mod outcome;
+mod recovery;
+mod run;
+mod situation;
+mod spending;
+mod started;
+
+pub use approval::{Approver, Decision, NobodyThere};
+pub use config::{Agent, ChildHistory, Delegate};
+pub use driving::{turn, turn_text};
+pub use entry::{RunEntry, RunStatus};
+pub use event::{Observer, RunEvent, RunNews};
+pub use inbox::post;
+pub use outcome::{Ended, Turn};
+pub use recovery::runs;
+pub use run::{Run, RunHandle};
+pub use started::decide;

@@ -1,0 +1,37 @@
+//! What a run came to.
+
+use contexture_ir::{BranchName, NodeId, RunId};
+
+use crate::usage::Spent;
+
+/// What a run came to.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Turn {
+    /// The run.
+    pub run: RunId,
+    /// The branch it worked on.
+    pub branch: BranchName,
+    /// How it ended.
+    pub end: Ended,
+    /// The text of the last answer.
+    pub text: String,
+    /// What it spent, children included.
+    pub spent: Spent,
+}
+
+/// How a run ended that did not go wrong.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Ended {
+    /// The last answer called nothing.
+    Completed,
+    /// What was to stop it holds.
+    Stopped {
+        /// What, in words.
+        reason: String,
+    },
+    /// It goes on once somebody has decided about these calls: [`decide`](super::decide), then [`Run::resume`].
+    Waiting {
+        /// The calls' nodes.
+        calls: Vec<NodeId>,
+    },
+}

@@ -1,0 +1,160 @@
+//! Taking up what was left: which runs are open, and going on with one.
+
+use std::time::{Duration, Instant};
+
+use contexture_engine::{Conversation, Engine, EngineError, RunPlace};
+use contexture_ir::{Owner, RunId};
+use contexture_store::{KeyScope, ListEntries, StateChange, StateKey};
+use contexture_tools::Loaded;
+
+use super::config::Agent;
+use super::entry::{RunEntry, RunRecord, VERSION};
+use super::keys::{ENTRIES, run_key};
+use super::run::{Run, json};
+use super::situation::{Next, next, nodes_of};
+use super::spending::spent_by;
+use super::started::Left;
+use crate::cancel::Abort;
+use crate::error::RunError;
+
+/// Where the toolkits stand that were loaded on a path.
+const LOADED: &str = "@toolkits";
+
+/// The owner's runs, of all conversations or of one, as lists show them: by conversation, then by id.
+///
+/// # Errors
+/// The store's.
+pub async fn runs(
+    engine: &Engine,
+    owner: &Owner,
+    of: Option<&Conversation>,
+) -> Result<Vec<RunEntry>, EngineError> {
+    let scope = of.map(|chat| KeyScope::Conversation(chat.id().clone()));
+    let mut found = Vec::new();
+    let mut after = None;
+    loop {
+        let list = ListEntries {
+            scope: scope.clone(),
+            prefix: ENTRIES.to_owned(),
+            limit: None,
+            after,
+        };
+        let page = engine.store().entries(owner, list).await?;
+        for (scope, entry) in page.entries {
+            let KeyScope::Conversation(conversation) = scope else {
+                continue;
+            };
+            found.extend(RunEntry::read(&entry.value).map(|entry| RunEntry {
+                conversation: Some(conversation),
+                ..entry
+            }));
+        }
+        match page.next {
+            Some(next) => after = Some(next),
+            None => return Ok(found),
+        }
+    }
+}
+
+impl Run {
+    /// Takes up an open run where it was cut off, or where it waits. `chat` is any handle on its conversation.
+    ///
+    /// # Errors
+    /// [`RunError::ItemMismatch`] for a run that is not there or has ended; [`RunError::Engine`].
+    pub async fn resume(chat: &Conversation, id: RunId, agent: &Agent) -> Result<Self, RunError> {
+        let nothing = |found: &str| RunError::ItemMismatch {
+            what: format!("run {id}"),
+            expected: "an open run of this conversation".to_owned(),
+            found: found.to_owned(),
+        };
+        let entry = RunEntry::of(chat, id).await?;
+        let entry = entry.ok_or_else(|| nothing("no run of this id"))?;
+        let at = chat.engine().conversation(chat.id().as_str());
+        let at = at
+            .owner(chat.owner().as_str())
+            .branch(&entry.branch)
+            .open()
+            .await?;
+        at.set_layers(chat.layers());
+        let run = Self::taken_up(&at, id, agent, Abort::new()).await?;
+        if run.is_none() && entry.status.is_open() {
+            // It ended, and only its entry does not say so; or it never began.
+            let ended = RunEntry {
+                status: super::entry::RunStatus::Completed,
+                ended_ms: Some(chat.engine().now_ms()),
+                ..entry
+            };
+            ended.put(chat, id).await?;
+        }
+        run.ok_or_else(|| nothing("a run that has ended"))
+    }
+
+    /// A run as its path says, if its record is there.
+    pub(crate) async fn taken_up(
+        chat: &Conversation,
+        id: RunId,
+        agent: &Agent,
+        abort: Abort,
+    ) -> Result<Option<Self>, RunError> {
+        let request =
+            contexture_store::StateRequest::all(contexture_store::At::Branch(chat.branch()));
+        let store = chat.engine().store();
+        let state = store.state(chat.owner(), chat.id(), request).await;
+        let state = state.map_err(EngineError::from)?;
+        let Some(record) = state.value(&run_key(id)?) else {
+            return Ok(None);
+        };
+        let broken = |why: String| EngineError::StoredState {
+            key: format!("run {id}"),
+            why,
+        };
+        let record: RunRecord =
+            serde_json::from_slice(record).map_err(|error| broken(error.to_string()))?;
+        let base = record.base.as_ref().map(|base| base.parse());
+        let base = base
+            .transpose()
+            .map_err(|_| broken("its base is no node id".to_owned()))?;
+        let nodes = nodes_of(chat, base).await?;
+        let place = RunPlace {
+            id,
+            depth: record.depth,
+        };
+        let session = chat.layer_session(Some(place)).await?;
+        let began = record.began_ms;
+        let mut run = Self::new(
+            chat.clone(),
+            agent.clone(),
+            id,
+            record,
+            session,
+            abort,
+            None,
+        );
+        run.spent = spent_by(chat, id, &nodes, &state).await?;
+        run.step = u32::try_from(run.spent.steps).unwrap_or(u32::MAX);
+        let last = nodes
+            .iter()
+            .map(|node| node.created_ms)
+            .max()
+            .unwrap_or(began);
+        let before = u64::try_from(last.saturating_sub(began)).unwrap_or(0);
+        run.before = Duration::from_millis(before);
+        run.since = Instant::now();
+        run.next = next(id, &nodes)?;
+        let calls: Vec<_> = match &run.next {
+            Next::Run(calls) => calls.calls.iter().map(|call| call.node).collect(),
+            Next::Ask { .. } | Next::End { .. } => Vec::new(),
+        };
+        run.left = Left::of(id, &nodes, &state, calls.into_iter())?;
+        let loaded = state.value(&StateKey::new(LOADED).map_err(EngineError::from)?);
+        run.loaded = loaded
+            .and_then(|bytes| serde_json::from_slice(bytes).ok())
+            .unwrap_or_else(Loaded::default);
+        Ok(Some(run))
+    }
+
+    pub(crate) fn loaded_change(&self) -> Result<StateChange, RunError> {
+        let key = StateKey::new(LOADED).map_err(EngineError::from)?;
+        Ok(StateChange::put(key, VERSION, json(&self.loaded)))
+    }
+}

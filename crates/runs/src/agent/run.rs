@@ -1,0 +1,474 @@
+//! A run: the handle that goes on, and the one that looks on.
+
+use std::fmt;
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use contexture_engine::{
+    Conversation, EngineError, LayerHandle, LayerSession, RunPlace, RunStep, StepAppend,
+};
+use contexture_ir::{Item, NodeId, Raw, Role, RunId};
+use contexture_layers::Layer;
+use contexture_store::{AppendAt, Appended, Error as StoreError, NewItem, StateChange};
+use contexture_tools::Loaded;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use super::config::Agent;
+use super::entry::{RunEntry, RunRecord, VERSION, head_text};
+use super::event::{RunEvent, RunNews};
+use super::keys::{node_id, run_key, state_key, step_key};
+use super::outcome::Ended;
+use super::situation::Next;
+use super::started::Left;
+use crate::cancel::Abort;
+use crate::channels::Channels;
+use crate::error::RunError;
+use crate::usage::Spent;
+
+/// How often an append is made again where another changed a layer's state. Each time somebody got through.
+const TRIES: usize = 100;
+
+/// One execution of an agent over a conversation. It is driven by whoever holds it; [`Run::handle`] is for others.
+pub struct Run {
+    pub(crate) chat: Conversation,
+    pub(crate) agent: Agent,
+    pub(crate) id: RunId,
+    pub(crate) record: RunRecord,
+    pub(crate) session: LayerSession,
+    pub(crate) next: Next,
+    pub(crate) step: u32,
+    pub(crate) spent: Spent,
+    /// Time of earlier processes.
+    pub(crate) before: Duration,
+    pub(crate) since: Instant,
+    pub(crate) abort: Abort,
+    pub(crate) channels: Channels,
+    pub(crate) loaded: Loaded,
+    pub(crate) left: Left,
+    /// Set where it has ended before it was taken up.
+    pub(crate) ended: Option<Ended>,
+    pub(crate) steps: std::collections::BTreeMap<String, u32>,
+    pub(crate) last_text: Option<String>,
+    /// The text of each answer.
+    pub(crate) texts: Vec<String>,
+}
+
+/// A run, for those who look on: its id, its channels, a way to call it off.
+#[derive(Clone, Debug)]
+pub struct RunHandle {
+    id: RunId,
+    abort: Abort,
+    channels: Channels,
+}
+
+impl RunHandle {
+    /// The run's id.
+    #[must_use]
+    pub const fn id(&self) -> RunId {
+        self.id
+    }
+
+    /// Calls the run off, and its children: the call in flight is cut, what is finished is kept.
+    pub fn abort(&self, reason: impl Into<Arc<str>>) {
+        self.abort.abort(reason);
+    }
+
+    /// The channels of the run's tree.
+    #[must_use]
+    pub const fn channels(&self) -> &Channels {
+        &self.channels
+    }
+}
+
+impl Run {
+    /// Begins a run: what a person or a program says goes behind whatever the branch ends with, and the run's record
+    /// with it, in one transaction.
+    ///
+    /// # Errors
+    /// [`RunError::Engine`].
+    pub async fn begin(
+        chat: &Conversation,
+        agent: &Agent,
+        input: impl IntoIterator<Item = Item>,
+    ) -> Result<Self, RunError> {
+        let id = chat.engine().fresh_run();
+        let record = RunRecord {
+            agent: agent.name.clone(),
+            parent: None,
+            depth: 0,
+            budget: agent.budget,
+            began_ms: chat.engine().now_ms(),
+            base: head_text(chat.head().await?),
+        };
+        let place = RunPlace { id, depth: 0 };
+        let session = chat.layer_session(Some(place)).await?;
+        let mut run = Self::new(
+            chat.clone(),
+            agent.clone(),
+            id,
+            record,
+            session,
+            Abort::new(),
+            None,
+        );
+        run.enter(input.into_iter().collect(), None).await?;
+        Ok(run)
+    }
+
+    pub(crate) fn new(
+        chat: Conversation,
+        agent: Agent,
+        id: RunId,
+        record: RunRecord,
+        session: LayerSession,
+        abort: Abort,
+        channels: Option<Channels>,
+    ) -> Self {
+        Self {
+            chat,
+            agent,
+            id,
+            record,
+            session,
+            next: Next::Ask { refused: 0 },
+            step: 0,
+            spent: Spent::default(),
+            before: Duration::ZERO,
+            since: Instant::now(),
+            channels: channels.unwrap_or_default(),
+            abort,
+            loaded: Loaded::default(),
+            left: Left::default(),
+            ended: None,
+            steps: std::collections::BTreeMap::new(),
+            last_text: None,
+            texts: Vec::new(),
+        }
+    }
+
+    /// Stores the entry, and then the input with the record.
+    pub(crate) async fn enter(
+        &mut self,
+        input: Vec<Item>,
+        at: Option<AppendAt>,
+    ) -> Result<(), RunError> {
+        let entry = RunEntry::new(self.id, &self.record, &self.chat.branch());
+        entry.put(&self.chat, self.id).await?;
+        let input = self.session.on_append(input).await?;
+        let put = StateChange::put(run_key(self.id)?, VERSION, json(&self.record));
+        let items = self.items("input", input);
+        self.append(at, items, vec![put]).await?;
+        Ok(())
+    }
+
+    /// The run's id.
+    #[must_use]
+    pub const fn id(&self) -> RunId {
+        self.id
+    }
+
+    /// The run above it.
+    #[must_use]
+    pub fn parent(&self) -> Option<RunId> {
+        self.record.parent.as_ref()?.parse().ok()
+    }
+
+    /// How many ancestors it has.
+    #[must_use]
+    pub const fn depth(&self) -> u32 {
+        self.record.depth
+    }
+
+    /// How many steps it has taken.
+    #[must_use]
+    pub const fn steps(&self) -> u32 {
+        self.step
+    }
+
+    /// What it spent, children included.
+    #[must_use]
+    pub fn spent(&self) -> Spent {
+        Spent {
+            elapsed: self.before + self.since.elapsed(),
+            ..self.spent
+        }
+    }
+
+    /// The conversation, on the run's branch.
+    #[must_use]
+    pub const fn conversation(&self) -> &Conversation {
+        &self.chat
+    }
+
+    /// For those who look on.
+    #[must_use]
+    pub fn handle(&self) -> RunHandle {
+        RunHandle {
+            id: self.id,
+            abort: self.abort.clone(),
+            channels: self.channels.clone(),
+        }
+    }
+
+    /// Its layers, in the states they have now.
+    #[must_use]
+    pub const fn layers(&self) -> &LayerSession {
+        &self.session
+    }
+
+    /// The layer of this type, for programs; it sees what is stored.
+    ///
+    /// # Errors
+    /// [`RunError::Engine`] where there is none.
+    pub fn layer<L: Layer>(&self) -> Result<LayerHandle<L>, RunError> {
+        Ok(self.chat.layer::<L>()?)
+    }
+
+    /// What the program keeps with the run, as it is stored. It ends with the run.
+    ///
+    /// # Errors
+    /// [`RunError::ItemMismatch`] where it is of another type; or the store's.
+    pub async fn state<T: DeserializeOwned>(&self) -> Result<Option<T>, RunError> {
+        let key = state_key(self.id)?;
+        let Some(bytes) = self.value(&key).await? else {
+            return Ok(None);
+        };
+        let read = serde_json::from_slice(&bytes).map_err(|error| RunError::ItemMismatch {
+            what: "the state of the run".to_owned(),
+            expected: std::any::type_name::<T>().to_owned(),
+            found: error.to_string(),
+        });
+        read.map(Some)
+    }
+
+    /// Keeps something with the run.
+    ///
+    /// # Errors
+    /// [`RunError::ItemMismatch`] for what cannot be written as JSON; or the store's.
+    pub async fn set_state(&mut self, state: &impl Serialize) -> Result<(), RunError> {
+        let raw = Raw::from_value(state).map_err(|error| RunError::ItemMismatch {
+            what: "the state of the run".to_owned(),
+            expected: "what can be written as JSON".to_owned(),
+            found: error.to_string(),
+        })?;
+        let put = StateChange::put(state_key(self.id)?, VERSION, raw.get().as_bytes());
+        self.note("state", vec![put]).await
+    }
+
+    /// A step of the program's own, done once: a run that is resumed takes what it gave then.
+    ///
+    /// `name` says which it is; the same name again is the next of that name.
+    ///
+    /// # Errors
+    /// [`RunError::StepFailed`] with the step's own error, which is not kept; [`RunError::Cancelled`],
+    /// [`RunError::BudgetExceeded`]; or the store's.
+    pub async fn step<T, E, F>(
+        &mut self,
+        name: &str,
+        work: impl FnOnce() -> F,
+    ) -> Result<T, RunError>
+    where
+        T: Serialize + DeserializeOwned,
+        E: Into<Box<dyn std::error::Error + Send + Sync>>,
+        F: Future<Output = Result<T, E>>,
+    {
+        self.may_go_on()?;
+        let time = self.steps.entry(name.to_owned()).or_default();
+        let key = step_key(self.id, name, *time)?;
+        *time += 1;
+        if let Some(bytes) = self.value(&key).await?
+            && let Ok(done) = serde_json::from_slice(&bytes)
+        {
+            return Ok(done);
+        }
+        self.step += 1;
+        self.spent.steps += 1;
+        let done = self.abort.guard(work()).await?;
+        let done = done.map_err(|source| RunError::StepFailed {
+            step: name.to_owned(),
+            attempts: 1,
+            source: source.into(),
+        })?;
+        let put = StateChange::put(key, VERSION, json(&done));
+        self.note("step", vec![put]).await?;
+        Ok(done)
+    }
+
+    /// Marks where the run stands, under a name.
+    ///
+    /// # Errors
+    /// The engine's.
+    pub async fn checkpoint(&self, name: &str) -> Result<(), RunError> {
+        self.chat.checkpoint(name).await?;
+        Ok(())
+    }
+
+    /// Whether another step may begin.
+    pub(crate) fn may_go_on(&self) -> Result<(), RunError> {
+        self.abort.check()?;
+        self.record.budget.check_next(&self.spent())?;
+        Ok(())
+    }
+
+    pub(crate) async fn value(
+        &self,
+        key: &contexture_store::StateKey,
+    ) -> Result<Option<Arc<[u8]>>, RunError> {
+        let state = self.run_state().await?;
+        Ok(state.value(key).cloned())
+    }
+
+    /// What hangs off the head of the run's own.
+    pub(crate) async fn run_state(&self) -> Result<contexture_store::State, RunError> {
+        let request = contexture_store::StateRequest {
+            prefix: contexture_engine::run_prefix(self.id),
+            ..contexture_store::StateRequest::all(contexture_store::At::Branch(self.chat.branch()))
+        };
+        let store = self.chat.engine().store();
+        let state = store
+            .state(self.chat.owner(), self.chat.id(), request)
+            .await;
+        Ok(state.map_err(EngineError::from)?)
+    }
+
+    /// Items of this step, as they are stored and as layers see them.
+    pub(crate) fn items(&self, of: &str, items: Vec<Item>) -> Vec<(NewItem, Item)> {
+        let step = self.run_step();
+        let new = items.into_iter().enumerate().map(|(index, item)| {
+            let which = format!("{}/{index}", self.step);
+            let id = node_id(self.id, of, which.as_bytes());
+            (self.chat.new_item(id, &item, Some(step)), item)
+        });
+        new.collect()
+    }
+
+    pub(crate) const fn run_step(&self) -> RunStep {
+        RunStep {
+            run: self.id,
+            step: self.step,
+        }
+    }
+
+    /// A change of state without an item.
+    pub(crate) async fn note(
+        &mut self,
+        of: &str,
+        changes: Vec<StateChange>,
+    ) -> Result<(), RunError> {
+        let which = format!(
+            "{}/{}",
+            self.step,
+            self.session
+                .context()
+                .head
+                .map_or_else(String::new, |head| head.to_string())
+        );
+        let id = node_id(self.id, of, which.as_bytes());
+        let step = self.run_step();
+        let node = NewItem {
+            run: Some(step.run),
+            step: Some(step.step),
+            ..contexture_engine::state_node(id, self.chat.engine().now_ms())?
+        };
+        self.append_nodes(None, vec![node], Vec::new(), changes)
+            .await?;
+        Ok(())
+    }
+
+    /// Appends items, again where another changed a layer's state meanwhile.
+    pub(crate) async fn append(
+        &mut self,
+        at: Option<AppendAt>,
+        items: Vec<(NewItem, Item)>,
+        changes: Vec<StateChange>,
+    ) -> Result<Appended, RunError> {
+        let (nodes, said) = items.into_iter().unzip();
+        self.append_nodes(at, nodes, said, changes).await
+    }
+
+    pub(crate) async fn append_nodes(
+        &mut self,
+        at: Option<AppendAt>,
+        items: Vec<NewItem>,
+        said: Vec<Item>,
+        changes: Vec<StateChange>,
+    ) -> Result<Appended, RunError> {
+        let mut tries = TRIES;
+        loop {
+            let step = StepAppend {
+                at: at.clone().unwrap_or_else(|| self.tip()),
+                items: items.clone(),
+                said: said.clone(),
+                changes: changes.clone(),
+            };
+            tries -= 1;
+            match self.chat.append_step(step, &mut self.session).await {
+                Err(EngineError::Store(StoreError::StateConflict { .. })) if tries > 0 => {
+                    self.reread().await?;
+                }
+                appended => return Ok(appended?),
+            }
+        }
+    }
+
+    /// Reads the layers' states again.
+    pub(crate) async fn reread(&mut self) -> Result<(), RunError> {
+        let place = RunPlace {
+            id: self.id,
+            depth: self.record.depth,
+        };
+        self.session = self.chat.layer_session(Some(place)).await?;
+        Ok(())
+    }
+
+    pub(crate) fn tip(&self) -> AppendAt {
+        AppendAt::Tip {
+            branch: self.chat.branch(),
+        }
+    }
+
+    /// Tells those who watch.
+    pub(crate) fn tell(&self, news: impl FnOnce() -> RunNews) {
+        let Some(observer) = &self.agent.observer else {
+            return;
+        };
+        let event = RunEvent {
+            run: self.id,
+            step: self.step,
+            news: news(),
+        };
+        // One that watches cannot end what it watches.
+        let seen = std::panic::catch_unwind(AssertUnwindSafe(|| observer.see(&event)));
+        if seen.is_err() {
+            tracing::warn!(run = %self.id, "an observer of a run panicked");
+        }
+    }
+
+    pub(crate) fn last_head(&self) -> Option<NodeId> {
+        self.session.context().head
+    }
+}
+
+/// JSON of what can be written.
+pub(crate) fn json(value: &impl Serialize) -> Vec<u8> {
+    serde_json::to_vec(value).unwrap_or_default()
+}
+
+/// What a person says.
+pub(crate) fn said_by_user(text: &str) -> Item {
+    Item::Message(contexture_ir::Message::text(Role::User, text))
+}
+
+impl fmt::Debug for Run {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Run")
+            .field("id", &self.id)
+            .field("chat", &self.chat)
+            .field("step", &self.step)
+            .field("next", &self.next)
+            .field("spent", &self.spent)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,500 @@
+//! Agents over conversations: what they do, what is kept, what is denied.
+
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex};
+
+use async_trait::async_trait;
+use contexture_compile::Contribution;
+use contexture_engine::{Conversation, For};
+use contexture_ir::{Item, Message, Role};
+use contexture_layers::{
+    ChildEnd, Gate, HookContext, Layer, LayerError, LayerId, LayerSpec, Layers, Observed, Recall,
+    RunEnd, ToolRequest, Verdict,
+};
+use contexture_runs::{
+    Budget, ChildHistory, Decision, Delegate, Ended, Run, RunError, RunNews, RunStatus, ToolOutput,
+    Until, decide, post, runs, turn_text,
+};
+
+use crate::stand::{agent, calling, chat, model, saying, tool, tools, transcript};
+
+#[tokio::test]
+async fn a_turn_goes_on_until_an_answer_calls_nothing() {
+    let chat = chat().await;
+    let ran = Arc::new(AtomicU32::new(0));
+    let model = model([
+        calling(&[
+            ("c1", "add", r#"{"a":1,"b":2}"#),
+            ("c2", "add", r#"{"a":3,"b":4}"#),
+        ]),
+        saying("Three and seven."),
+    ]);
+    let agent = agent(&model).tools(tools(&ran));
+    let turn = turn_text(&chat, &agent, "Add.").await.unwrap();
+    assert_eq!(turn.end, Ended::Completed);
+    assert_eq!(turn.text, "Three and seven.");
+    assert_eq!((turn.spent.responses, turn.spent.steps), (2, 3));
+    assert_eq!(turn.spent.tokens.input, Some(20));
+    assert_eq!(
+        transcript(&chat).await,
+        [
+            "user Add.",
+            "call add",
+            "call add",
+            "output 3",
+            "output 7",
+            "assistant Three and seven."
+        ]
+    );
+    let asked = model.asked();
+    assert_eq!(asked.len(), 2);
+    assert!(
+        asked[1].payload.contains(r#""content":"7""#),
+        "{}",
+        asked[1].payload
+    );
+    let listed = runs(chat.engine(), chat.owner(), Some(&chat))
+        .await
+        .unwrap();
+    assert_eq!(listed.len(), 1);
+    assert_eq!(listed[0].status, RunStatus::Completed);
+    assert_eq!(listed[0].result.as_deref(), Some("Three and seven."));
+    // Nothing of the run is left on the tree.
+    let at = contexture_store::At::Branch(chat.branch());
+    let request = contexture_store::StateRequest::all(at);
+    let state = chat
+        .engine()
+        .store()
+        .state(chat.owner(), chat.id(), request)
+        .await
+        .unwrap();
+    assert!(
+        !state
+            .root
+            .keys()
+            .any(|key| key.as_str().starts_with("run/")),
+        "{:?}",
+        state.root
+    );
+}
+
+#[tokio::test]
+async fn what_a_tool_cannot_do_is_told_to_the_model() {
+    let chat = chat().await;
+    let ran = Arc::new(AtomicU32::new(0));
+    let model = model([
+        calling(&[
+            ("c1", "nothing", "{}"),
+            ("c2", "add", r#"{"a":"x"}"#),
+            ("c3", "forbidden", "{}"),
+        ]),
+        saying("Well."),
+    ]);
+    let agent = agent(&model).tools(tools(&ran));
+    turn_text(&chat, &agent, "Try.").await.unwrap();
+    let said = transcript(&chat).await.join("\n");
+    assert!(said.contains("unknown tool \"nothing\""), "{said}");
+    assert!(said.contains("forbidden is denied"), "{said}");
+    assert_eq!(ran.load(Ordering::SeqCst), 0);
+}
+
+/// Denies one tool, writes down every hook.
+struct Watching(Arc<Mutex<Vec<String>>>);
+
+impl Watching {
+    fn saw(&self, what: impl Into<String>) {
+        self.0.lock().unwrap().push(what.into());
+    }
+}
+
+#[async_trait]
+impl Layer for Watching {
+    type State = u32;
+
+    fn spec(&self) -> LayerSpec {
+        LayerSpec::new(LayerId::new("watching").unwrap())
+    }
+
+    async fn init(&self, _: &HookContext) -> Result<u32, LayerError> {
+        self.saw("init");
+        Ok(0)
+    }
+
+    async fn recall(&self, _: &u32, _: &Recall<'_>) -> Result<Vec<Contribution>, LayerError> {
+        self.saw("recall");
+        Ok(Vec::new())
+    }
+
+    fn project_history(&self, _: &u32, _: &mut contexture_layers::Projection) {
+        self.saw("project_history");
+    }
+
+    async fn on_append(
+        &self,
+        _: &mut u32,
+        items: Vec<Item>,
+        _: &HookContext,
+    ) -> Result<Vec<Item>, LayerError> {
+        self.saw("on_append");
+        Ok(items)
+    }
+
+    async fn after_model(
+        &self,
+        _: &mut u32,
+        answer: &[Item],
+        _: &HookContext,
+    ) -> Result<Verdict, LayerError> {
+        self.saw("after_model");
+        if answer.iter().any(|item| item.text().contains("rude")) {
+            let feedback = "Be polite.".to_owned();
+            return Ok(Verdict::Retry { feedback });
+        }
+        Ok(Verdict::Pass)
+    }
+
+    async fn before_tool(
+        &self,
+        _: &mut u32,
+        call: &ToolRequest,
+        _: &HookContext,
+    ) -> Result<Gate, LayerError> {
+        self.saw(format!("before_tool {}", call.tool));
+        match call.tool.as_str() {
+            "gated" => Ok(Gate::Deny("not now".into())),
+            "asked" => Ok(Gate::Ask("sure?".into())),
+            _ => Ok(Gate::Guide("mind the sign".into())),
+        }
+    }
+
+    async fn observe(
+        &self,
+        state: &mut u32,
+        seen: &Observed<'_>,
+        _: &HookContext,
+    ) -> Result<(), LayerError> {
+        if !seen.items.is_empty() {
+            self.saw(format!("observe {}", seen.items.len()));
+            *state += 1;
+        }
+        Ok(())
+    }
+
+    async fn on_spawn(&self, parent: &u32, _: &HookContext) -> Result<Option<u32>, LayerError> {
+        self.saw("on_spawn");
+        Ok(Some(*parent))
+    }
+
+    async fn on_return(
+        &self,
+        _: &mut u32,
+        _: &u32,
+        end: &ChildEnd,
+        _: &HookContext,
+    ) -> Result<(), LayerError> {
+        self.saw(format!(
+            "on_return {}",
+            end.result.as_deref().unwrap_or("nothing")
+        ));
+        Ok(())
+    }
+
+    async fn on_complete(
+        &self,
+        _: &mut u32,
+        end: &RunEnd,
+        _: &HookContext,
+    ) -> Result<(), LayerError> {
+        self.saw(match end {
+            RunEnd::Completed => "on_complete".to_owned(),
+            RunEnd::Aborted { .. } => "on_complete aborted".to_owned(),
+            RunEnd::Failed { .. } => "on_complete failed".to_owned(),
+        });
+        Ok(())
+    }
+
+    async fn dispose(&self, _: &u32) -> Result<(), LayerError> {
+        self.saw("dispose");
+        Ok(())
+    }
+}
+
+async fn watched() -> (Conversation, Arc<Mutex<Vec<String>>>) {
+    let chat = chat().await;
+    let seen = Arc::new(Mutex::new(Vec::new()));
+    chat.set_layers(Layers::new().with(Watching(Arc::clone(&seen))).unwrap());
+    (chat, seen)
+}
+
+#[tokio::test]
+async fn every_hook_runs_in_its_place() {
+    let (chat, seen) = watched().await;
+    let ran = Arc::new(AtomicU32::new(0));
+    let model = model([
+        calling(&[("c1", "add", r#"{"a":1,"b":2}"#), ("c2", "gated", "{}")]),
+        saying("Three."),
+    ]);
+    let agent = agent(&model).tools(tools(&ran));
+    turn_text(&chat, &agent, "Add.").await.unwrap();
+    let hooks = [
+        "init",
+        "on_append",
+        "observe 1",
+        "recall",
+        "project_history",
+        "after_model",
+        "observe 2",
+        "before_tool add",
+        "before_tool gated",
+        "observe 1",
+        "observe 1",
+        "recall",
+        "project_history",
+        "after_model",
+        "observe 1",
+        "on_complete",
+        "dispose",
+    ];
+    assert_eq!(*seen.lock().unwrap(), hooks);
+    let said = transcript(&chat).await;
+    assert_eq!(said[3], "output 3\n\nmind the sign");
+    assert_eq!(said[4], "output not now");
+    assert_eq!(ran.load(Ordering::SeqCst), 1);
+}
+
+#[tokio::test]
+async fn a_refused_answer_is_asked_for_again_and_the_model_does_not_see_it() {
+    let (chat, _) = watched().await;
+    let model = model([saying("rude"), saying("rude too"), saying("With pleasure.")]);
+    let turn = turn_text(&chat, &agent(&model), "Please.").await.unwrap();
+    assert_eq!(turn.text, "With pleasure.");
+    assert_eq!(turn.spent.responses, 3);
+    let asked = model.asked();
+    assert!(asked[2].payload.contains("Be polite."));
+    assert!(!asked[2].payload.contains("rude"));
+    let people = chat.messages(For::User).await.unwrap();
+    assert_eq!(people.len(), 2);
+
+    let model = crate::stand::model([saying("rude"), saying("rude"), saying("rude")]);
+    let agent = agent(&model).refusals(1);
+    let error = turn_text(&chat, &agent, "Please.").await.unwrap_err();
+    assert_eq!(error.kind(), "denied");
+    assert_eq!(model.asked().len(), 2);
+}
+
+#[tokio::test]
+async fn what_is_left_to_people_waits_for_them() {
+    for (decision, ran_after) in [
+        (Decision::Allow, 1),
+        (
+            Decision::Deny {
+                reason: "no".into(),
+            },
+            0,
+        ),
+    ] {
+        let (chat, _) = watched().await;
+        let ran = Arc::new(AtomicU32::new(0));
+        let model = model([
+            calling(&[("c1", "asked", "{}"), ("c2", "add", r#"{"a":1,"b":2}"#)]),
+            saying("Done."),
+        ]);
+        let agent = agent(&model).tools(tools(&ran));
+        let turn = turn_text(&chat, &agent, "Do it.").await.unwrap();
+        let Ended::Waiting { calls } = turn.end else {
+            panic!("expected it to wait: {turn:?}")
+        };
+        assert_eq!((calls.len(), ran.load(Ordering::SeqCst)), (1, 1));
+        let open = runs(chat.engine(), chat.owner(), None).await.unwrap();
+        assert_eq!(open[0].status, RunStatus::Waiting);
+        // Resumed without a decision it waits on.
+        let mut run = Run::resume(&chat, turn.run, &agent).await.unwrap();
+        assert!(matches!(
+            run.drive().await.unwrap().end,
+            Ended::Waiting { .. }
+        ));
+        decide(&chat, turn.run, calls[0], decision).await.unwrap();
+        let mut run = Run::resume(&chat, turn.run, &agent).await.unwrap();
+        let turn = run.drive().await.unwrap();
+        assert_eq!((turn.end, turn.text.as_str()), (Ended::Completed, "Done."));
+        assert_eq!(ran.load(Ordering::SeqCst), 1 + ran_after);
+        let again = Run::resume(&chat, turn.run, &agent).await.unwrap_err();
+        assert!(again.to_string().contains("has ended"), "{again}");
+    }
+}
+
+#[tokio::test]
+async fn another_agent_does_a_task_on_a_branch_of_its_own() {
+    let (chat, seen) = watched().await;
+    let inner = model([saying("Forty-two.")]);
+    let outer = model([
+        calling(&[("c1", "think", r#"{"task":"What is it?"}"#)]),
+        saying("It is 42."),
+    ]);
+    let thinker = Delegate::new(agent(&inner), "Thinks.").history(ChildHistory::Fresh);
+    let agent = agent(&outer).agent("think", thinker);
+    let turn = turn_text(&chat, &agent, "Ask.").await.unwrap();
+    assert_eq!(turn.text, "It is 42.");
+    assert_eq!(turn.spent.responses, 3);
+    assert!(!inner.asked()[0].payload.contains("Ask."));
+    assert!(inner.asked()[0].payload.contains("What is it?"));
+    let said = transcript(&chat).await;
+    assert_eq!(said[2], "output Forty-two.\n\nmind the sign");
+    let hooks = seen.lock().unwrap().join(" ");
+    assert!(hooks.contains("on_spawn"), "{hooks}");
+    assert!(hooks.contains("on_return Forty-two."), "{hooks}");
+    let listed = runs(chat.engine(), chat.owner(), Some(&chat))
+        .await
+        .unwrap();
+    assert_eq!(listed.len(), 2);
+    assert!(
+        listed
+            .iter()
+            .any(|run| run.parent.is_some() && run.depth == 1)
+    );
+    assert_eq!(chat.refs().await.unwrap().branches.len(), 2);
+}
+
+#[tokio::test]
+async fn a_run_that_is_called_off_keeps_what_is_finished() {
+    let (chat, seen) = watched().await;
+    let ran = Arc::new(AtomicU32::new(0));
+    let model = model([
+        calling(&[("c1", "add", r#"{"a":1,"b":2}"#), ("c2", "stop", "{}")]),
+        saying("never"),
+    ]);
+    let handle: Arc<Mutex<Option<contexture_runs::RunHandle>>> = Arc::default();
+    let held = Arc::clone(&handle);
+    let mut tools = tools(&ran);
+    tool(&mut tools, "stop", move || {
+        held.lock().unwrap().as_ref().unwrap().abort("enough");
+        Ok(ToolOutput::from("stopped"))
+    });
+    let agent = agent(&model).tools(tools);
+    let said = [Item::Message(Message::text(Role::User, "Go."))];
+    let mut run = Run::begin(&chat, &agent, said).await.unwrap();
+    *handle.lock().unwrap() = Some(run.handle());
+    let error = run.drive().await.unwrap_err();
+    assert_eq!(error.kind(), "cancelled");
+    assert_eq!(model.asked().len(), 1);
+    let said = transcript(&chat).await;
+    assert_eq!(said.len(), 5, "{said:?}");
+    assert!(said[3].starts_with("output 3"));
+    let listed = runs(chat.engine(), chat.owner(), None).await.unwrap();
+    assert_eq!(listed[0].status, RunStatus::Aborted);
+    assert_eq!(listed[0].why.as_deref(), Some("cancelled: enough"));
+    assert!(
+        seen.lock()
+            .unwrap()
+            .ends_with(&["on_complete aborted".into(), "dispose".into()])
+    );
+}
+
+#[tokio::test]
+async fn budgets_and_predicates_end_runs() {
+    let chat = chat().await;
+    let ran = Arc::new(AtomicU32::new(0));
+    let call = || calling(&[("c", "add", r#"{"a":1,"b":2}"#)]);
+    let model = model([call(), call(), call()]);
+    let few = Budget {
+        responses: Some(2),
+        ..Budget::default()
+    };
+    let agent = agent(&model).tools(tools(&ran)).budget(few);
+    let error = turn_text(&chat, &agent, "Go.").await.unwrap_err();
+    assert!(matches!(error, RunError::BudgetExceeded(_)), "{error}");
+    assert_eq!(model.asked().len(), 2);
+
+    let model = crate::stand::model([call(), call(), call()]);
+    let until = Until::max_steps(3);
+    let agent = crate::stand::agent(&model).tools(tools(&ran)).until(until);
+    let turn = turn_text(&chat, &agent, "Go.").await.unwrap();
+    assert!(matches!(turn.end, Ended::Stopped { .. }), "{turn:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_model_that_fails_in_passing_is_asked_again() {
+    let chat = chat().await;
+    let busy = || {
+        Err(contexture_llm::ModelError::Unavailable {
+            model: "m".into(),
+            why: "busy".into(),
+            retry_after_ms: Some(100),
+        })
+    };
+    let model = Arc::new(contexture_llm::ScriptedModel::new([
+        busy(),
+        busy(),
+        Ok(saying("There.")),
+    ]));
+    let retries = Arc::new(AtomicU32::new(0));
+    let seen = Arc::clone(&retries);
+    let agent = agent(&model).observer(move |event: &contexture_runs::RunEvent| {
+        if matches!(event.news, RunNews::Retrying { .. }) {
+            seen.fetch_add(1, Ordering::SeqCst);
+            panic!("an observer's own fault");
+        }
+    });
+    let turn = turn_text(&chat, &agent, "Hello?").await.unwrap();
+    assert_eq!(turn.text, "There.");
+    assert_eq!(retries.load(Ordering::SeqCst), 2);
+}
+
+#[tokio::test]
+async fn what_arrives_while_a_run_is_busy_is_taken_in() {
+    let chat = chat().await;
+    let ran = Arc::new(AtomicU32::new(0));
+    let model = model([
+        calling(&[("c1", "add", r#"{"a":1,"b":2}"#)]),
+        saying("Three."),
+        saying("And hello."),
+    ]);
+    let (inbox, later) = (chat.clone(), chat.clone());
+    let said = Arc::new(AtomicU32::new(0));
+    let agent = agent(&model).tools(tools(&ran)).observer({
+        let said = Arc::clone(&said);
+        move |event: &contexture_runs::RunEvent| {
+            if let RunNews::Answered { .. } = event.news {
+                said.fetch_add(1, Ordering::SeqCst);
+            }
+        }
+    });
+    let hello = Item::Message(Message::text(Role::User, "Hello too."));
+    post(&inbox, &hello).await.unwrap();
+    let turn = turn_text(&later, &agent, "Add.").await.unwrap();
+    assert_eq!(turn.end, Ended::Completed);
+    let said = transcript(&chat).await;
+    assert_eq!(said[..2], ["user Add.", "user Hello too."]);
+    assert_eq!(
+        said.iter()
+            .filter(|said| *said == "user Hello too.")
+            .count(),
+        1
+    );
+}
+
+#[tokio::test]
+async fn steps_of_the_program_are_done_once() {
+    let chat = chat().await;
+    let model = model([saying("Hi.")]);
+    let agent = agent(&model);
+    let said = [Item::Message(Message::text(Role::User, "Go."))];
+    let mut run = Run::begin(&chat, &agent, said).await.unwrap();
+    let done = AtomicU32::new(0);
+    let work = || async {
+        done.fetch_add(1, Ordering::SeqCst);
+        Ok::<_, RunError>(done.load(Ordering::SeqCst))
+    };
+    assert_eq!(run.step("count", work).await.unwrap(), 1);
+    assert_eq!(run.step("count", work).await.unwrap(), 2);
+    run.set_state(&"where it stands").await.unwrap();
+    let id = run.id();
+    drop(run);
+    let mut run = Run::resume(&chat, id, &agent).await.unwrap();
+    assert_eq!(run.step("count", work).await.unwrap(), 1);
+    assert_eq!(run.step("count", work).await.unwrap(), 2);
+    assert_eq!(run.step("count", work).await.unwrap(), 3);
+    let state: Option<String> = run.state().await.unwrap();
+    assert_eq!(state.as_deref(), Some("where it stands"));
+    assert_eq!(run.drive().await.unwrap().text, "Hi.");
+}
