@@ -1,5 +1,7 @@
 //! The post-condition, checked on what will be sent, from the facts of its chunks and their joins.
 //!
+//! A payload that names a cache object is checked whole: the object holds just what is left out.
+//!
 //! A breach is a fault of this program or of a format's writer; it is refused, never sent. Whether
 //! each chunk is valid JSON of its schema is shown by tests.
 
