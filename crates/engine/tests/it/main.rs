@@ -7,6 +7,7 @@
 )]
 
 mod aside;
+mod built_in;
 mod calibration;
 mod calls;
 mod compaction;

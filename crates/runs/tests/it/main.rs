@@ -5,6 +5,7 @@
 mod agents;
 mod crowd;
 mod denied;
+mod lessons;
 mod modes;
 mod poll;
 mod queue_model;
