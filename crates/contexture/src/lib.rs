@@ -47,6 +47,26 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
+//! # An agent
+//!
+//! ```
+//! # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
+//! use std::sync::Arc;
+//!
+//! use contexture::llm::ScriptedModel;
+//! use contexture::{Agent, Engine, Format, Target, turn_text};
+//!
+//! // Over HTTP with the feature `client`; this one says what is written here.
+//! let model = Arc::new(ScriptedModel::saying(Format::OpenAiChat, ["Good morning, Ada."]));
+//! let agent = Agent::new("porter", model, Target::openai_chat("gpt-4o"));
+//! let chat = Engine::in_memory().conversation("lobby").open().await?;
+//! let turn = turn_text(&chat, &agent, "Hello, I am Ada.").await?;
+//! assert_eq!(turn.text, "Good morning, Ada.");
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! # })?;
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
 //! The modules hold everything; the names below are those most programs need.
 //!
 //! # Features
@@ -57,8 +77,10 @@
 //! * `offload`: copies of tool outputs as objects, in clouds too. Files and memory need no feature.
 //! * `postgres`: the PostgreSQL store, as the module `store_postgres`.
 
-// The README's example is a test too.
+// The examples of these pages are tests too.
 #![cfg_attr(doctest, doc = include_str!("../../../README.md"))]
+#![cfg_attr(doctest, doc = include_str!("../../../docs/layers.md"))]
+#![cfg_attr(doctest, doc = include_str!("../../../docs/runs.md"))]
 
 /// Items, parts, fragments, ids: `contexture-ir`.
 pub use contexture_ir as ir;
@@ -110,6 +132,9 @@ pub use contexture_client as client;
 /// Conversations: `contexture-engine`.
 pub use contexture_engine as engine;
 
+/// Runs of agents over conversations: `contexture-runs`.
+pub use contexture_runs as runs;
+
 pub use contexture_catalogue::{Catalogue, ModelSpec};
 #[cfg(feature = "client")]
 pub use contexture_client::{ApiKey, HttpModel, Provider};
@@ -134,6 +159,10 @@ pub use contexture_offload::ObjectOffloadStore;
 pub use contexture_offload::{FsOffloadStore, MemoryOffloadStore, OffloadStore};
 pub use contexture_render::{
     JsonRenderer, MarkdownRenderer, Renderer, TomlRenderer, ToonRenderer, XmlRenderer, YamlRenderer,
+};
+pub use contexture_runs::{
+    Abort, Agent, Budget, Delegate, Ended, Run, RunError, Spent, ToolBox, ToolCall, ToolFailure,
+    ToolOutput, Turn, Until, turn, turn_text,
 };
 pub use contexture_store::{MemoryStore, Store};
 #[cfg(feature = "postgres")]
