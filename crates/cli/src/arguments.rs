@@ -5,7 +5,7 @@ use clap::{Parser, Subcommand};
 use crate::commands::{
     backup, branch, checkpoint, compact, compile, completions, conversations, convert, count,
     delete, diff, doctor, explain, export, gc, import, log, memory, migrate, pin, read, render,
-    replay, restore, rewind, search, show, skills, stats, uncompact, verify,
+    replay, restore, resume, rewind, run, runs, search, show, skills, stats, uncompact, verify,
 };
 use crate::exit::Exit;
 use crate::globals::Globals;
@@ -47,6 +47,9 @@ pub(crate) enum Command {
     Pin(pin::Arguments),
     /// Take a pin back
     Unpin(pin::Arguments),
+    Run(run::Arguments),
+    Runs(runs::Arguments),
+    Resume(resume::Arguments),
     Memory(memory::Arguments),
     Skills(skills::Arguments),
     Compile(compile::Arguments),

@@ -24,8 +24,12 @@ pub(crate) enum Exit {
     Database = 7,
     /// A file or stream cannot be read or written.
     Stream = 8,
+    /// A model did not answer, or not so that it can be read.
+    Model = 9,
     /// A fault of this program.
     Fault = 70,
+    /// It was called off with Ctrl-C.
+    Interrupted = 130,
 }
 
 impl Exit {
@@ -41,7 +45,9 @@ Exit codes:
   6   bad input
   7   the database cannot be used
   8   a file or stream cannot be read or written
-  70  a fault of this program";
+  9   a model did not answer
+  70  a fault of this program
+  130 called off with Ctrl-C";
 }
 
 impl From<Exit> for ExitCode {

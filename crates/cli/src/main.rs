@@ -23,6 +23,8 @@ mod say;
 mod session;
 mod skill_folders;
 mod stream;
+mod talk;
+mod target;
 mod terminal;
 mod tree;
 mod view;
@@ -38,7 +40,7 @@ use crate::commands::pin::Deed;
 use crate::commands::{
     backup, branch, checkpoint, compact, compile, completions, conversations, convert, count,
     delete, diff, doctor, export, gc, import, log, memory, migrate, pin, read, render, replay,
-    restore, rewind, search, show, skills, stats, uncompact, verify,
+    restore, resume, rewind, run as turn, runs, search, show, skills, stats, uncompact, verify,
 };
 use crate::exit::Exit;
 use crate::failure::{Failure, Outcome};
@@ -105,6 +107,9 @@ fn run(line: &CommandLine) -> Outcome {
         Command::Replay(arguments) => for_it(replay::run(arguments, globals)),
         Command::Pin(arguments) => for_it(pin::run(arguments, Deed::Pin, globals)),
         Command::Unpin(arguments) => for_it(pin::run(arguments, Deed::Unpin, globals)),
+        Command::Run(arguments) => for_it(turn::run(arguments, globals)),
+        Command::Runs(arguments) => for_it(runs::run(arguments, globals)),
+        Command::Resume(arguments) => for_it(resume::run(arguments, globals)),
         Command::Memory(arguments) => for_it(memory::run(arguments, globals)),
         Command::Skills(arguments) => skills::run(arguments, globals),
         Command::Compile(arguments) => compile::run(arguments, globals),

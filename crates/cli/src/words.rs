@@ -22,6 +22,12 @@ pub(crate) fn target_format() -> impl TypedValueParser<Value = Format> {
     PossibleValuesParser::new(names).try_map(|name| name.parse::<Format>())
 }
 
+/// The formats that providers speak, as an argument.
+pub(crate) fn provider_format() -> impl TypedValueParser<Value = Format> {
+    let names = Format::PROVIDERS.map(Format::as_str);
+    PossibleValuesParser::new(names).try_map(|name| name.parse::<Format>())
+}
+
 /// The formats of sessions, as an argument.
 pub(crate) fn session_format() -> PossibleValuesParser {
     PossibleValuesParser::new(SessionFormat::ALL.map(SessionFormat::as_str))

@@ -109,6 +109,15 @@ impl Provider {
         }
     }
 
+    /// As [`Provider::from_env`], at this address, whatever the environment says of addresses.
+    ///
+    /// # Errors
+    /// [`ClientError::BadAddress`], [`ClientError::NoProvider`].
+    pub fn from_env_at(format: Format, base: &str) -> Result<Self, ClientError> {
+        let key = ApiKey::from_env(facts(format)?.key_variables);
+        Self::at(format, base, key.ok())
+    }
+
     /// With one more header on every request. Its value is not shown.
     ///
     /// # Errors

@@ -24,4 +24,5 @@ mod sample;
 mod searching;
 mod sessions;
 mod skills;
+mod talking;
 mod upkeep;

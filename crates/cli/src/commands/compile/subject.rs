@@ -2,13 +2,11 @@
 //!
 //! Not here: what becomes of the payload and of the report.
 
-use std::path::PathBuf;
 use std::sync::Arc;
 
 use clap::Args;
 use contexture::compile::{Contribution, PathItem};
 use contexture::engine::PrepareOptions;
-use contexture::ir::{Fragment, Raw, parse_fragments};
 use contexture::{Format, render};
 
 use crate::commands::compile::product::Product;
@@ -19,8 +17,9 @@ use crate::globals::Globals;
 use crate::input::Source;
 use crate::layering::LayerArguments;
 use crate::order::Order;
+use crate::target::TargetArguments;
 use crate::view::ViewArguments;
-use crate::words::{render_format, session_format, tokens};
+use crate::words::{render_format, session_format};
 use crate::{database, session};
 
 /// The options.
@@ -29,22 +28,8 @@ pub(crate) struct SubjectArguments {
     /// The format of the file; default: detected
     #[arg(long, value_parser = session_format())]
     pub(super) from: Option<String>,
-    /// The model
-    #[arg(long, short)]
-    model: Option<String>,
-    /// Tokens the model can hold, its answer included: 16000, 16k; default: the model's
-    #[arg(long, value_name = "TOKENS", value_parser = tokens)]
-    window: Option<u64>,
-    /// Tokens kept free for the answer; default: the document's output limit, else an eighth of
-    /// the window, at most what the model can write
-    #[arg(long, value_name = "TOKENS", value_parser = tokens)]
-    reserve: Option<u64>,
-    /// A top-level field of the request, as JSON: `--param temperature=0`; objects are merged
-    #[arg(long = "param", value_name = "KEY=JSON", value_parser = param)]
-    params: Vec<(String, Raw)>,
-    /// A file of fragments for the system prompt
-    #[arg(long, value_name = "FILE")]
-    system: Option<PathBuf>,
+    #[command(flatten)]
+    target: TargetArguments,
     /// The format those fragments are rendered in
     #[arg(long, value_parser = render_format(), default_value = "xml")]
     renderer: render::Format,
@@ -82,21 +67,13 @@ impl SubjectArguments {
     /// # Errors
     /// The file of fragments cannot be read, or holds none.
     pub(crate) fn order(&self, to: Option<Format>, view: &ViewArguments) -> Outcome<Order> {
-        let system: Vec<Fragment> = match &self.system {
-            None => Vec::new(),
-            Some(path) => {
-                let source = Source::File(path.clone());
-                let text = source.read()?;
-                parse_fragments(&text).map_err(|error| Failure::from(error).of(&source))?
-            }
-        };
         Ok(Order {
             to: to.unwrap_or(Format::Anthropic),
-            model: self.model.clone(),
-            window: self.window,
-            reserve: self.reserve,
-            params: self.params.clone(),
-            system,
+            model: self.target.model.clone(),
+            window: self.target.window,
+            reserve: self.target.reserve,
+            params: self.target.params.clone(),
+            system: self.target.system()?,
             renderer: Arc::from(self.renderer.renderer(render::Grouping::Off)),
             view: view.clone(),
         })
@@ -200,16 +177,4 @@ impl SubjectArguments {
             })
         })
     }
-}
-
-/// `key=json`.
-fn param(text: &str) -> Result<(String, Raw), String> {
-    let (name, value) = text
-        .split_once('=')
-        .filter(|(name, _)| !name.is_empty())
-        .ok_or("expected KEY=JSON, for instance temperature=0")?;
-    let raw = Raw::parse(value).map_err(|_| {
-        format!("the value of `{name}` is not JSON: text needs quotes, {name}='\"{value}\"'")
-    })?;
-    Ok((name.to_owned(), raw))
 }

@@ -1,0 +1,131 @@
+//! `contexture resume`: going on with a run that was cut off, or that waits for a decision.
+
+use std::sync::Arc;
+
+use clap::Args;
+use contexture::Conversation;
+use contexture::ir::{NodeId, RunId};
+use contexture_runs::{Decision, Run, RunEntry, decide, runs};
+use serde_json::json;
+
+use crate::database::{self, Missing};
+use crate::exit::Exit;
+use crate::failure::{Failure, Outcome};
+use crate::globals::Globals;
+use crate::place::{Place, find};
+use crate::talk::{TalkArguments, Teller, drive, short, tell};
+
+/// The fewest digits of a run's id.
+const FEWEST: usize = 4;
+
+/// Go on with a run that was cut off, or that waits for a decision
+///
+/// It goes on from what is kept, as if nothing had happened: answers that came are not asked for again, and
+/// calls that have an output are not run again. Give the options that `run` was given.
+#[derive(Debug, Args)]
+#[command(after_long_help = "\
+Examples:
+  contexture resume 0198f3a1
+  contexture resume 0198f3a1 --allow 51c2
+  contexture resume 0198f3a1 --deny 51c2 --reason 'not on a Friday'
+
+With --script, its first line answers the first request that is still to be made.")]
+pub(crate) struct Arguments {
+    /// The run, or the beginning of its id, as `contexture runs` shows it
+    #[arg(value_name = "RUN")]
+    run: String,
+    /// Allow this call that waits; may be repeated
+    #[arg(long, value_name = "CALL")]
+    allow: Vec<String>,
+    /// Deny this call that waits; may be repeated
+    #[arg(long, value_name = "CALL")]
+    deny: Vec<String>,
+    /// Why, for the model
+    #[arg(
+        long,
+        value_name = "TEXT",
+        requires = "deny",
+        default_value = "the user said no"
+    )]
+    reason: String,
+    #[command(flatten)]
+    talk: TalkArguments,
+}
+
+/// Runs the command.
+///
+/// # Errors
+/// There is no such run or call, it has ended, there is no model to ask, or the run's.
+pub(crate) async fn run(arguments: &Arguments, globals: &Globals) -> Outcome {
+    let engine = database::open(globals, Missing::Refuse).await?;
+    let owner = database::owner(globals)?;
+    let entry = named(runs(&engine, &owner, None).await?, &arguments.run)?;
+    let (Some(id), Some(conversation)) = (entry.id(), &entry.conversation) else {
+        let message = format!("the entry of run {:?} cannot be read", entry.run);
+        return Err(Failure::new(Exit::Database, "damaged", message));
+    };
+    let model = arguments.talk.model()?;
+    let (conversation, branch) = (conversation.as_str(), Some(entry.branch.as_str()));
+    let talk = &arguments.talk;
+    let chat = talk
+        .open(&engine, Some(conversation), branch, globals)
+        .await?;
+    decisions(arguments, &chat, id).await?;
+    let teller = Arc::new(Teller::new(globals));
+    let agent = talk.agent(&chat, model, Arc::clone(&teller))?;
+    let mut run = Run::resume(&chat, id, &agent).await?;
+    let driven = drive(&mut run).await;
+    teller.close();
+    tell(driven, &run, globals)
+}
+
+/// Stores what was decided.
+async fn decisions(arguments: &Arguments, chat: &Conversation, run: RunId) -> Outcome<()> {
+    for call in &arguments.allow {
+        decide(chat, run, node(chat, call).await?, Decision::Allow).await?;
+    }
+    for call in &arguments.deny {
+        let reason = arguments.reason.clone();
+        let decision = Decision::Deny { reason };
+        decide(chat, run, node(chat, call).await?, decision).await?;
+    }
+    Ok(())
+}
+
+/// The node of a call.
+async fn node(chat: &Conversation, name: &str) -> Outcome<NodeId> {
+    match find(chat, name).await? {
+        Place::Node(node) => Ok(node.id),
+        Place::Message(..) => {
+            let message = format!("{name:?} is a message, expected one call of it");
+            Err(Failure::usage(message).hint("give the id that `run` told"))
+        }
+    }
+}
+
+/// The run of this name.
+fn named(runs: Vec<RunEntry>, name: &str) -> Outcome<RunEntry> {
+    let small = name.to_ascii_lowercase();
+    if small.len() < FEWEST {
+        let message = format!("{name:?} is too short for an id: give at least {FEWEST} digits");
+        return Err(Failure::usage(message).hint("`contexture runs` lists the runs"));
+    }
+    let mut found: Vec<RunEntry> = runs
+        .into_iter()
+        .filter(|run| run.run.starts_with(&small))
+        .collect();
+    match found.len() {
+        0 => Err(
+            Failure::new(Exit::NotFound, "not_found", format!("no run {name:?}"))
+                .hint("`contexture runs` lists those of this owner"),
+        ),
+        1 => Ok(found.remove(0)),
+        _ => {
+            let names: Vec<&str> = found.iter().map(|run| short(&run.run)).collect();
+            let message = format!("more than one run begins with {name:?}");
+            Err(Failure::new(Exit::Conflict, "ambiguous", message)
+                .details(json!({ "candidates": names }))
+                .hint("give more of the id"))
+        }
+    }
+}

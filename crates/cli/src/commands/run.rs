@@ -1,0 +1,77 @@
+//! `contexture run`: one turn with a model.
+
+use std::sync::Arc;
+
+use clap::Args;
+use contexture::{Item, Message, Role};
+use contexture_runs::Run;
+
+use crate::database::{self, Missing};
+use crate::failure::{Failure, Outcome};
+use crate::globals::Globals;
+use crate::input::Source;
+use crate::say;
+use crate::talk::{TalkArguments, Teller, drive, tell};
+
+/// Say something to a model, and carry out what it calls until it has answered
+///
+/// The answer goes to standard output as it comes; tools, the run and what it spent are told on standard
+/// error. Everything is kept in the conversation as it happens: a run that was cut off goes on with
+/// `contexture resume`.
+#[derive(Debug, Args)]
+#[command(after_long_help = "\
+Examples:
+  contexture run question.txt
+  echo 'What did we decide?' | contexture run - --conversation support-42 --memory
+  contexture run question.txt --to openai-chat --model gpt-5.4 --budget-cost 0.50
+  contexture run question.txt --script answers.jsonl
+
+Keys are read from ANTHROPIC_API_KEY, OPENAI_API_KEY, GEMINI_API_KEY or GOOGLE_API_KEY; other addresses from
+--base-url, ANTHROPIC_BASE_URL, OPENAI_BASE_URL or GEMINI_BASE_URL.
+
+A line of a script is an answer: \"text\", {\"text\"?, \"calls\": [{\"name\", \"arguments\"?}]}, or a provider's
+whole answer. A line of a recording is {\"request\", \"response\"}, two bodies.")]
+pub(crate) struct Arguments {
+    /// A file with what is said, `-` for standard input
+    file: String,
+    /// The conversation, made if there is none; default: a new one
+    #[arg(long, short, value_name = "CONVERSATION")]
+    conversation: Option<String>,
+    /// The branch; default: the active one
+    #[arg(long, value_name = "BRANCH")]
+    branch: Option<String>,
+    #[command(flatten)]
+    talk: TalkArguments,
+}
+
+/// Runs the command.
+///
+/// # Errors
+/// The input cannot be read, there is no model to ask, or the run's.
+pub(crate) async fn run(arguments: &Arguments, globals: &Globals) -> Outcome {
+    let source = Source::from(arguments.file.as_str());
+    let text = source.read()?;
+    let text = text.trim_end();
+    if text.is_empty() {
+        let message = format!("{source} is empty: nothing is said");
+        return Err(Failure::bad_input("empty", message));
+    }
+    let engine = database::open(globals, Missing::Make).await?;
+    // What is wrong with the options is told before anything is kept.
+    let model = arguments.talk.model()?;
+    let (id, branch) = (
+        arguments.conversation.as_deref(),
+        arguments.branch.as_deref(),
+    );
+    let chat = arguments.talk.open(&engine, id, branch, globals).await?;
+    let teller = Arc::new(Teller::new(globals));
+    let agent = arguments.talk.agent(&chat, model, Arc::clone(&teller))?;
+    if id.is_none() && !globals.quiet && !globals.json {
+        say::aside(&format!("conversation {}\n", chat.id()));
+    }
+    let said = Item::Message(Message::text(Role::User, text));
+    let mut run = Run::begin(&chat, &agent, [said]).await?;
+    let driven = drive(&mut run).await;
+    teller.close();
+    tell(driven, &run, globals)
+}

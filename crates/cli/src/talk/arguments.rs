@@ -1,0 +1,163 @@
+//! The options: whose conversation, which model, within which limits.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use clap::Args;
+use contexture::client::ClientError;
+use contexture::llm::Model;
+use contexture::{Catalogue, Conversation, Engine, Format, HttpModel, Provider, Target};
+use contexture_runs::{Agent, Budget, Money};
+
+use super::reading::tools;
+use super::script;
+use super::teller::Teller;
+use crate::failure::{Failure, Outcome};
+use crate::globals::Globals;
+use crate::layering::LayerArguments;
+use crate::models;
+use crate::order::Order;
+use crate::target::TargetArguments;
+use crate::view::ViewArguments;
+use crate::words::{provider_format, tokens};
+use crate::{database, input::Source};
+
+/// What runs of the command line are called in lists.
+const AGENT: &str = "contexture";
+/// Digits of the name of a new conversation.
+const DIGITS: usize = 12;
+
+/// The options.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct TalkArguments {
+    /// The format in which the model is asked; default: that of the model's provider, else anthropic
+    #[arg(long, value_parser = provider_format())]
+    to: Option<Format>,
+    #[command(flatten)]
+    target: TargetArguments,
+    /// Another address that speaks the format: https://host.example/v1
+    #[arg(long, value_name = "URL", conflicts_with_all = ["script", "replay"])]
+    base_url: Option<String>,
+    /// Answer from this file instead of asking a provider: a text, an object with calls or a whole body per line
+    #[arg(long, value_name = "FILE", conflicts_with = "replay")]
+    script: Option<PathBuf>,
+    /// Answer as recorded in this file: a request and its response per line
+    #[arg(long, value_name = "FILE")]
+    replay: Option<PathBuf>,
+    #[command(flatten)]
+    layers: LayerArguments,
+    /// Tokens a run may use, read and written: 50000, 50k
+    #[arg(long, value_name = "TOKENS", value_parser = tokens)]
+    budget_tokens: Option<u64>,
+    /// Dollars a run may cost, as far as prices are known: 0.50
+    #[arg(long, value_name = "DOLLARS")]
+    budget_cost: Option<Money>,
+    /// Steps a run may take: each answer is one, and the calls of an answer are one
+    #[arg(long, value_name = "COUNT")]
+    max_steps: Option<u64>,
+}
+
+impl TalkArguments {
+    /// Opens the conversation of this id, or a new one, on the named branch or the active one, with the options'
+    /// layers and fragments.
+    ///
+    /// # Errors
+    /// The store's, or files of the options cannot be read.
+    pub(crate) async fn open(
+        &self,
+        engine: &Engine,
+        id: Option<&str>,
+        branch: Option<&str>,
+        globals: &Globals,
+    ) -> Outcome<Conversation> {
+        let (system, layers) = (self.target.system()?, self.layers.layers(globals)?);
+        let id = id.map_or_else(|| fresh(engine), str::to_owned);
+        let mut builder = engine.conversation(&id);
+        builder = builder.owner(database::owner(globals)?.as_str());
+        if let Some(branch) = branch {
+            builder = builder.branch(branch);
+        }
+        let chat = builder.open().await?;
+        if !system.is_empty() {
+            chat.set(system)?;
+        }
+        chat.set_layers(layers);
+        Ok(chat)
+    }
+
+    /// The agent of a conversation, watched by `teller`.
+    ///
+    /// # Errors
+    /// An unknown model.
+    pub(crate) fn agent(
+        &self,
+        chat: &Conversation,
+        model: Arc<dyn Model>,
+        teller: Arc<Teller>,
+    ) -> Outcome<Agent> {
+        let budget = Budget {
+            tokens: self.budget_tokens,
+            cost: self.budget_cost,
+            steps: self.max_steps,
+            ..Budget::default()
+        };
+        Ok(Agent::new(AGENT, model, self.target()?)
+            .tools(tools(chat)?)
+            .budget(budget)
+            .observer(move |event: &_| teller.see(event)))
+    }
+
+    /// What requests are compiled for.
+    ///
+    /// # Errors
+    /// An unknown model.
+    pub(crate) fn target(&self) -> Outcome<Target> {
+        let to = match (self.to, &self.target.model) {
+            (Some(to), _) => to,
+            (None, Some(model)) => models::native(Catalogue::builtin().resolve(model)?),
+            (None, None) => Format::Anthropic,
+        };
+        let order = Order {
+            to,
+            model: self.target.model.clone(),
+            window: self.target.window,
+            reserve: self.target.reserve,
+            params: self.target.params.clone(),
+            system: Vec::new(),
+            renderer: Arc::new(contexture::XmlRenderer::default()),
+            view: ViewArguments::default(),
+        };
+        order.target(None, None)
+    }
+
+    /// What answers: a script, a recording, or a provider.
+    ///
+    /// # Errors
+    /// A file of the options cannot be read, the model is not known, or there is no key.
+    pub(crate) fn model(&self) -> Outcome<Arc<dyn Model>> {
+        let format = self.target()?.format();
+        if let Some(path) = &self.script {
+            return Ok(Arc::new(script::scripted(&Source::File(path.clone()))?));
+        }
+        if let Some(path) = &self.replay {
+            return Ok(Arc::new(script::replayed(&Source::File(path.clone()))?));
+        }
+        let provider = match &self.base_url {
+            Some(base) => Provider::from_env_at(format, base),
+            None => Provider::from_env(format),
+        };
+        let provider = provider.map_err(|error| match &error {
+            ClientError::NoKey { .. } => Failure::from(error).of(format),
+            _ => error.into(),
+        })?;
+        Ok(Arc::new(HttpModel::new(provider)?))
+    }
+}
+
+/// A name that nobody has given yet.
+fn fresh(engine: &Engine) -> String {
+    let id = engine.fresh_run().to_string();
+    // Ids of one moment begin alike; they end by chance.
+    let end = id.get(id.len().saturating_sub(DIGITS)..).unwrap_or(&id);
+    format!("chat-{end}")
+}

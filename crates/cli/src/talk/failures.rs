@@ -1,0 +1,68 @@
+//! Errors of runs and models in the words of the command line.
+
+use contexture::client::ClientError;
+use contexture::llm::ModelError;
+use contexture_runs::{Limited, RunError};
+
+use crate::exit::Exit;
+use crate::explain::chain;
+use crate::failure::Failure;
+
+impl From<ClientError> for Failure {
+    fn from(error: ClientError) -> Self {
+        let failure = Self::new(Exit::Usage, "no_model", error.to_string());
+        match &error {
+            ClientError::NoKey { variables } => {
+                let variable = variables.first().copied().unwrap_or_default();
+                failure.hint(format!(
+                    "export {variable}=…, ask another provider with --to, or answer from a file with --script"
+                ))
+            }
+            ClientError::BadAddress { .. } => {
+                failure.hint("give --base-url like https://host.example/v1")
+            }
+            _ => failure,
+        }
+    }
+}
+
+impl From<ModelError> for Failure {
+    fn from(error: ModelError) -> Self {
+        let failure = Self::new(Exit::Model, error.kind(), chain(&error));
+        match &error {
+            ModelError::NoAnswer { .. } => {
+                failure.hint("a line of the script or recording is needed for each request")
+            }
+            ModelError::Forbidden { .. } => failure.hint("is it the right key for this address?"),
+            ModelError::Refused { too_long: true, .. } => {
+                failure.hint("give the window that the model really has: --window TOKENS")
+            }
+            error if error.is_retryable() => failure.hint("try again later"),
+            _ => failure,
+        }
+    }
+}
+
+impl From<RunError> for Failure {
+    fn from(error: RunError) -> Self {
+        match error {
+            RunError::Engine(error) => error.into(),
+            RunError::Model(error) => error.into(),
+            RunError::Cancelled(_) => Self::new(Exit::Interrupted, error.kind(), chain(&error))
+                .hint("what was finished is kept; the conversation goes on from there"),
+            RunError::BudgetExceeded(exceeded) => {
+                let option = match exceeded.what {
+                    Limited::Tokens => "--budget-tokens",
+                    Limited::Cost => "--budget-cost",
+                    _ => "--max-steps",
+                };
+                Self::new(Exit::Refused, "budget", exceeded.to_string()).hint(format!(
+                    "what was finished is kept; go on with more: {option}"
+                ))
+            }
+            RunError::ItemMismatch { .. } => Self::new(Exit::NotFound, error.kind(), chain(&error))
+                .hint("`contexture runs` lists the runs"),
+            error => Self::new(Exit::Model, error.kind(), chain(&error)),
+        }
+    }
+}

@@ -1,0 +1,17 @@
+//! Talking to a model: what `run`, `chat` and `resume` have in common.
+//!
+//! Which model answers and within which limits ([`arguments`]), answers from files ([`script`]), what is shown while
+//! it goes on ([`teller`]) and at its end ([`ending`]). Not here: what a turn is, which is `contexture-runs`.
+
+mod arguments;
+mod ending;
+mod failures;
+mod interrupt;
+mod reading;
+mod script;
+mod teller;
+
+pub(crate) use arguments::TalkArguments;
+pub(crate) use ending::{short, tell};
+pub(crate) use interrupt::drive;
+pub(crate) use teller::Teller;

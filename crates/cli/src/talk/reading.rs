@@ -1,0 +1,38 @@
+//! The one tool that every talk has: reading what the conversation keeps and no longer shows.
+
+use contexture::Conversation;
+use contexture::compile::read_tool;
+use contexture::layers::Rerun;
+use contexture::tools::{Policy, Tool};
+use contexture_runs::{Lane, ToolBox, ToolCall, ToolFailure, ToolOptions, ToolOutput};
+
+use crate::exit::Exit;
+use crate::failure::{Failure, Outcome};
+
+/// The tools of a talk.
+///
+/// # Errors
+/// None that should be.
+pub(crate) fn tools(chat: &Conversation) -> Outcome<ToolBox> {
+    let mut tools = ToolBox::new(Policy::default());
+    let options = ToolOptions {
+        rerun: Rerun::Again,
+        lane: Lane::Together,
+        ..ToolOptions::default()
+    };
+    let chat = chat.clone();
+    let read = move |call: ToolCall| {
+        let chat = chat.clone();
+        async move {
+            let answer = chat.read_context(call.arguments.get()).await;
+            let answer = answer.map_err(ToolFailure::failed)?;
+            match answer.is_error {
+                true => Err(ToolFailure::failed(answer.text)),
+                false => Ok(ToolOutput::from(answer.text)),
+            }
+        }
+    };
+    let added = tools.add_with(Tool::new(read_tool()), options, read);
+    added.map_err(|error| Failure::new(Exit::Fault, "tools", error.to_string()))?;
+    Ok(tools)
+}

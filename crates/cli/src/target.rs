@@ -1,0 +1,58 @@
+//! Which model, how much of its window, and what else it is told: options of every command that compiles.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use contexture::ir::{Fragment, Raw, parse_fragments};
+
+use crate::failure::{Failure, Outcome};
+use crate::input::Source;
+use crate::words::tokens;
+
+/// The options.
+#[derive(Clone, Debug, Default, Args)]
+pub(crate) struct TargetArguments {
+    /// The model
+    #[arg(long, short)]
+    pub(crate) model: Option<String>,
+    /// Tokens the model can hold, its answer included: 16000, 16k; default: the model's
+    #[arg(long, value_name = "TOKENS", value_parser = tokens)]
+    pub(crate) window: Option<u64>,
+    /// Tokens kept free for the answer; default: the document's output limit, else an eighth of
+    /// the window, at most what the model can write
+    #[arg(long, value_name = "TOKENS", value_parser = tokens)]
+    pub(crate) reserve: Option<u64>,
+    /// A top-level field of the request, as JSON: `--param temperature=0`; objects are merged
+    #[arg(long = "param", value_name = "KEY=JSON", value_parser = param)]
+    pub(crate) params: Vec<(String, Raw)>,
+    /// A file of fragments for the system prompt
+    #[arg(long, value_name = "FILE")]
+    system: Option<PathBuf>,
+}
+
+impl TargetArguments {
+    /// The fragments for the system prompt.
+    ///
+    /// # Errors
+    /// Their file cannot be read, or holds none.
+    pub(crate) fn system(&self) -> Outcome<Vec<Fragment>> {
+        let Some(path) = &self.system else {
+            return Ok(Vec::new());
+        };
+        let source = Source::File(path.clone());
+        let text = source.read()?;
+        parse_fragments(&text).map_err(|error| Failure::from(error).of(&source))
+    }
+}
+
+/// `key=json`.
+fn param(text: &str) -> Result<(String, Raw), String> {
+    let (name, value) = text
+        .split_once('=')
+        .filter(|(name, _)| !name.is_empty())
+        .ok_or("expected KEY=JSON, for instance temperature=0")?;
+    let raw = Raw::parse(value).map_err(|_| {
+        format!("the value of `{name}` is not JSON: text needs quotes, {name}='\"{value}\"'")
+    })?;
+    Ok((name.to_owned(), raw))
+}
