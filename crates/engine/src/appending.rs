@@ -93,7 +93,7 @@ impl Conversation {
                 }
             },
         };
-        self.session_from(at, None).await
+        self.layer_session_at(at, None).await
     }
 
     pub(crate) async fn append_seen(
@@ -127,7 +127,11 @@ impl Conversation {
             return self.append_request(request).await;
         };
         session.observe(seen).await?;
-        request.patch.changes.extend(session.tree_changes()?);
+        let mut changes = session.tree_changes()?;
+        // What the append itself says of a key counts.
+        let said = &request.patch.changes;
+        changes.retain(|change| !said.iter().any(|said| said.key == change.key));
+        request.patch.changes.extend(changes);
         let appended = self.append_request(request).await?;
         if seen.response.is_some() {
             session.context.responses += 1;

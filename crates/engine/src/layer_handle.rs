@@ -5,13 +5,14 @@
 use std::marker::PhantomData;
 
 use async_trait::async_trait;
-use contexture_ir::Raw;
+use contexture_ir::{NodeId, Raw};
 use contexture_layers::{HookContext, Layer, LayerError, LayerId, LayerStates, Layers};
 use contexture_store::{AppendAt, Error as StoreError};
 
 use crate::conversation::Conversation;
 use crate::engine::Engine;
 use crate::error::EngineError;
+use crate::layer_calls::SharedCall;
 use crate::layer_session::LayerSession;
 use crate::layer_store::Again;
 use crate::state_node::state_node;
@@ -32,6 +33,8 @@ struct Calling<'a> {
     tool: &'a str,
     arguments: &'a Raw,
     result: Raw,
+    /// Which call it is, if it must not be made twice.
+    id: Option<NodeId>,
 }
 
 #[async_trait]
@@ -45,6 +48,14 @@ impl Again for Calling<'_> {
         let called = layers.call(states, self.tool, self.arguments, context);
         self.result = called.await?;
         Ok(())
+    }
+
+    fn call(&self) -> Option<SharedCall> {
+        let id = self.id?;
+        Some(SharedCall {
+            call: id.to_string(),
+            result: self.result.clone(),
+        })
     }
 }
 
@@ -100,27 +111,34 @@ impl Conversation {
             tool,
             arguments,
             result: Raw::null(),
+            id: None,
         };
         self.change_layers(&mut call).await?;
         Ok(call.result)
     }
 
     /// Calls the function of a layer in a run: what it changed of states beside the tree is stored, the rest goes out
-    /// with the run's next append.
+    /// with the run's next append. `id` is the call's node: one that has changed a state beside the tree, and whose
+    /// output was never stored, gives what it gave then.
     ///
     /// # Errors
     /// [`EngineError::Function`], or the store's.
     pub async fn call_in(
         &self,
         session: &mut LayerSession,
+        id: NodeId,
         tool: &str,
         arguments: &Raw,
     ) -> Result<Raw, EngineError> {
+        if let Some(result) = session.given(id) {
+            return Ok(result);
+        }
         let result = session.call(tool, arguments).await?;
         let mut call = Calling {
             tool,
             arguments,
             result,
+            id: Some(id),
         };
         self.put_shared(session, &mut call).await?;
         Ok(call.result)

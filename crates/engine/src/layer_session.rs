@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use contexture_ir::{ContentHash, Item, Raw, RunId};
+use contexture_ir::{ContentHash, Item, NodeId, Raw, RunId};
 use contexture_layers::{
     Changed, ChildEnd, FunctionError, Gate, HookContext, Layer, LayerError, LayerEvent, LayerId,
     LayerStates, Layers, Observed, Outcome, RunEnd, Scope, ToolRequest, Verdict,
@@ -13,6 +13,7 @@ use contexture_layers::{
 use contexture_store::{Expect, StateChange, StateKey};
 
 use crate::error::EngineError;
+use crate::layer_calls::SharedAs;
 
 /// What the keys of layers' states on a path begin with.
 const PATH: &str = "path/";
@@ -29,8 +30,8 @@ pub struct LayerSession {
     pub(crate) layers: Layers,
     pub(crate) states: LayerStates,
     pub(crate) context: HookContext,
-    /// As which versions the states outside the tree were read.
-    pub(crate) versions: BTreeMap<LayerId, Option<u64>>,
+    /// How the states outside the tree were read.
+    pub(crate) shared: BTreeMap<LayerId, SharedAs>,
     pub(crate) outcomes: Vec<Outcome>,
 }
 
@@ -161,6 +162,14 @@ impl LayerSession {
             .layers
             .call(&mut self.states, tool, arguments, &self.context);
         called.await
+    }
+
+    /// What a call gave that has changed a state outside the tree.
+    pub(crate) fn given(&self, call: NodeId) -> Option<Raw> {
+        let call = call.to_string();
+        let mut calls = self.shared.values().flat_map(|read| &read.calls);
+        let found = calls.find(|one| one.call == call)?;
+        Some(found.result.clone())
     }
 
     /// The first states of a child's layers.

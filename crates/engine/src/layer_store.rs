@@ -19,6 +19,7 @@ use serde_json::value::RawValue;
 use crate::conversation::Conversation;
 use crate::error::EngineError;
 use crate::events::Happened;
+use crate::layer_calls::{SharedAs, SharedCall};
 use crate::layer_host::EngineHost;
 use crate::layer_session::{LayerSession, tree_key};
 use crate::path::Path;
@@ -44,13 +45,24 @@ pub(crate) trait Again: Send {
         states: &mut LayerStates,
         context: &HookContext,
     ) -> Result<(), EngineError>;
+
+    /// The call it is, and what it gave, where it is one that must not be made twice.
+    fn call(&self) -> Option<SharedCall> {
+        None
+    }
 }
+
+/// How many of the last calls a state outside the tree remembers.
+const CALLS: usize = 8;
 
 /// A state outside the tree, as it is stored.
 #[derive(Serialize, Deserialize)]
 struct Shared {
     version: u32,
     state: Box<RawValue>,
+    /// The last calls that changed it, so that none of them is made twice: a run stores their outputs afterwards.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    calls: Vec<SharedCall>,
 }
 
 /// Where a path stands, for layers.
@@ -77,7 +89,7 @@ impl Conversation {
     /// # Errors
     /// [`EngineError::Layers`], or the store's.
     pub async fn layer_session(&self, run: Option<RunPlace>) -> Result<LayerSession, EngineError> {
-        self.session_from(self.here(), run).await
+        self.layer_session_at(self.here(), run).await
     }
 
     /// The layers of a child run on this handle's branch, which go on from what its parent's have.
@@ -100,7 +112,11 @@ impl Conversation {
         Ok(session)
     }
 
-    pub(crate) async fn session_from(
+    /// The layers somewhere on the conversation's tree, for a run or for none.
+    ///
+    /// # Errors
+    /// [`EngineError::Layers`], or the store's.
+    pub async fn layer_session_at(
         &self,
         at: At,
         run: Option<RunPlace>,
@@ -124,7 +140,7 @@ impl Conversation {
                 id,
                 depth: session.context.depth,
             });
-            *session = self.session_from(self.here(), run).await?;
+            *session = self.layer_session_at(self.here(), run).await?;
             return Ok(());
         }
         self.put_shared(session, again).await?;
@@ -176,7 +192,7 @@ impl Conversation {
         context.host = Arc::new(EngineHost::new(self.engine().clone(), self.owner().clone()));
 
         let mut stored = Vec::new();
-        let mut versions = BTreeMap::new();
+        let mut shared = BTreeMap::new();
         for spec in layers.specs() {
             let found = match tree_key(spec.scope, &spec.id, context.run)? {
                 Some(key) => state.root.get(&key).and_then(|entry| {
@@ -187,8 +203,8 @@ impl Conversation {
                     })
                 }),
                 None => {
-                    let (found, version) = self.shared(&context, spec.scope, &spec.id).await?;
-                    versions.insert(spec.id.clone(), version);
+                    let (found, read) = self.shared(&context, spec.scope, &spec.id).await?;
+                    shared.insert(spec.id.clone(), read);
                     found
                 }
             };
@@ -198,22 +214,22 @@ impl Conversation {
             states: layers.states(stored),
             layers,
             context,
-            versions,
+            shared,
             outcomes: Vec::new(),
         })
     }
 
-    /// A state outside the tree, and its version.
+    /// A state outside the tree, and how it was read.
     async fn shared(
         &self,
         context: &HookContext,
         scope: Scope,
         layer: &LayerId,
-    ) -> Result<(Option<Stored>, Option<u64>), EngineError> {
+    ) -> Result<(Option<Stored>, SharedAs), EngineError> {
         let (scope, key) = (key_scope(context, scope), key(layer));
         let entry = self.store().entry(self.owner(), &scope, &key).await?;
         let Some(entry) = entry else {
-            return Ok((None, None));
+            return Ok((None, SharedAs::default()));
         };
         let read: Shared =
             serde_json::from_slice(&entry.value).map_err(|error| EngineError::StoredState {
@@ -224,7 +240,11 @@ impl Conversation {
             version: read.version,
             bytes: read.state.get().as_bytes().into(),
         };
-        Ok((Some(stored), Some(entry.version)))
+        let read = SharedAs {
+            version: Some(entry.version),
+            calls: read.calls,
+        };
+        Ok((Some(stored), read))
     }
 
     /// Stores the changed states outside the tree. Where another was faster, `again` is run on that layer alone.
@@ -240,14 +260,18 @@ impl Conversation {
             let (scope, id) = (changed.scope, changed.layer);
             let only = session.layers.only(&id)?;
             let mut now = changed.now;
-            let mut version = session.versions.get(&id).copied().flatten();
+            let mut read = session.shared.get(&id).cloned().unwrap_or_default();
             for left in (0..TRIES).rev() {
+                read.calls.extend(again.call());
+                let surplus = read.calls.len().saturating_sub(CALLS);
+                read.calls.drain(..surplus);
                 match self
-                    .put_one(&session.context, scope, &id, &now, version)
+                    .put_one(&session.context, scope, &id, &now, &read)
                     .await
                 {
                     Ok(stored) => {
-                        session.versions.insert(id.clone(), Some(stored));
+                        read.version = Some(stored);
+                        session.shared.insert(id.clone(), read);
                         session.layers.reread(&mut session.states, &id, Some(now))?;
                         break;
                     }
@@ -257,12 +281,12 @@ impl Conversation {
                         let mut states = only.states(kept);
                         only.init(&mut states, &session.context).await?;
                         again.run(&only, &mut states, &session.context).await?;
-                        version = newer;
+                        read = newer;
                         match only.changed(&states).pop() {
                             Some(changed) => now = changed.now,
                             // What is there says it already.
                             None => {
-                                session.versions.insert(id.clone(), newer);
+                                session.shared.insert(id.clone(), read);
                                 session.layers.reread(&mut session.states, &id, stored)?;
                                 break;
                             }
@@ -281,7 +305,7 @@ impl Conversation {
         scope: Scope,
         layer: &LayerId,
         now: &Stored,
-        version: Option<u64>,
+        read: &SharedAs,
     ) -> Result<u64, EngineError> {
         let key = key(layer);
         let broken = |why: String| EngineError::StoredState {
@@ -294,12 +318,13 @@ impl Conversation {
         let shared = Shared {
             version: now.version,
             state,
+            calls: read.calls.clone(),
         };
         let value = serde_json::to_vec(&shared).map_err(|error| broken(error.to_string()))?;
         let put = PutEntry {
             key: key.clone(),
             value: Some(value.into()),
-            expect: version.map_or(Expected::Absent, Expected::Version),
+            expect: read.version.map_or(Expected::Absent, Expected::Version),
             at_ms: self.engine().now_ms(),
         };
         let scope = key_scope(context, scope);

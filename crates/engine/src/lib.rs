@@ -27,6 +27,7 @@ mod inputs;
 mod instructions;
 mod known;
 
+mod layer_calls;
 mod layer_handle;
 mod layer_host;
 mod layer_session;

@@ -198,7 +198,7 @@ impl Conversation {
             None if self.layers().is_empty() => None,
             None => {
                 let base = call.base.map_or(At::Branch(call.branch.clone()), At::Node);
-                own = self.session_from(base, None).await?;
+                own = self.layer_session_at(base, None).await?;
                 Some(&mut own)
             }
         };

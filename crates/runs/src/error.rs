@@ -72,6 +72,12 @@ pub enum RunError {
         /// What there was.
         found: String,
     },
+    /// It has ended before, for this reason.
+    #[error("{why}")]
+    Ended {
+        /// Why, in the words of then.
+        why: String,
+    },
     /// It has spent what it may.
     #[error(transparent)]
     BudgetExceeded(#[from] Exceeded),
@@ -126,6 +132,7 @@ impl RunError {
             Self::Channel(ChannelError::Cancelled(_)) | Self::Cancelled(_) => "cancelled",
             Self::Channel(_) => "channel_mismatch",
             Self::ItemMismatch { .. } => "item_mismatch",
+            Self::Ended { .. } => "ended",
             Self::BudgetExceeded(_) => "budget_exceeded",
             Self::Denied { .. } => "denied",
             Self::Depth { .. } => "depth",
@@ -150,6 +157,7 @@ impl RunError {
             | Self::Channel(_)
             | Self::Cancelled(_)
             | Self::ItemMismatch { .. }
+            | Self::Ended { .. }
             | Self::BudgetExceeded(_)
             | Self::Denied { .. }
             | Self::Depth { .. } => false,

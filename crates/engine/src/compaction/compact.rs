@@ -59,6 +59,8 @@ pub struct CompactOptions {
     pub manifest: u8,
     /// When a failing compactor is left alone.
     pub breaker: BreakerPolicy,
+    /// What the node's id follows from, for whoever does the same again after a crash. Default: it is a fresh one.
+    pub key: Option<[u8; 16]>,
 }
 
 impl Default for CompactOptions {
@@ -70,6 +72,7 @@ impl Default for CompactOptions {
             keep: 40,
             manifest: MANIFEST,
             breaker: BreakerPolicy::default(),
+            key: None,
         }
     }
 }
@@ -95,6 +98,7 @@ pub struct CompactionDraft {
     pub failure: Option<String>,
     covers: Covers,
     item: Compaction,
+    key: Option<[u8; 16]>,
 }
 
 /// A compaction that was stored.
@@ -191,8 +195,14 @@ impl Conversation {
     /// The store's; `StateConflict` if somebody compacted since the draft was made.
     pub async fn store_compaction(&self, draft: CompactionDraft) -> Result<Compacted, EngineError> {
         let now = self.engine().now_ms();
-        let node = Engine::node_id(&self.engine().fresh_key(), 0);
         let item = Item::from(draft.item.clone());
+        let node = match draft.key {
+            Some(key) => {
+                let (first, last) = (draft.first, draft.last);
+                NodeId::derive("compaction", &[&key, first.as_bytes(), last.as_bytes()])
+            }
+            None => Engine::node_id(&self.engine().fresh_key(), 0),
+        };
         let new = NewItem {
             origin: Origin::System,
             audience: Audience::MODEL,
@@ -328,6 +338,7 @@ impl Conversation {
             failure,
             covers: snapshot.covers.clone(),
             item,
+            key: options.key,
         })
     }
 

@@ -6,12 +6,13 @@ use contexture_ir::{
 };
 use contexture_layers::Verdict;
 use contexture_llm::{ModelError, ModelRequest};
-use contexture_store::NewItem;
+use contexture_store::{NewItem, StateChange};
 use contexture_wire::lift;
 
+use super::entry::VERSION;
 use super::event::RunNews;
-use super::keys::node_id;
-use super::run::Run;
+use super::keys::{node_id, stop_key};
+use super::run::{Run, json};
 use super::situation::{Call, Calls, Next};
 use crate::cancel::Cancelled;
 use crate::error::RunError;
@@ -29,8 +30,7 @@ enum Streamed {
 impl Run {
     /// Asks the model once more.
     pub(crate) async fn ask(&mut self, refused: u32) -> Result<(), RunError> {
-        self.step += 1;
-        self.spent.steps += 1;
+        self.enter_step(self.step.saturating_add(1));
         let call = self.compiled().await?;
         let request = ModelRequest {
             format: call.format(),
@@ -49,7 +49,12 @@ impl Run {
             ..RecordOptions::default()
         };
         match &verdict {
-            Verdict::Pass | Verdict::Stop { .. } => {}
+            Verdict::Pass => {}
+            // Kept with the answer: whoever goes on with the run stops too.
+            Verdict::Stop { reason } => {
+                let stop = StateChange::put(stop_key(self.id)?, VERSION, json(reason));
+                options.changes = vec![stop];
+            }
             Verdict::Fix(items) => options.instead = Some(items.clone()),
             Verdict::Retry { feedback } => {
                 options.audience = Audience::NONE;
@@ -80,7 +85,7 @@ impl Run {
                 }
             }
             Verdict::Stop { reason } => Next::End { text: reason },
-            Verdict::Pass | Verdict::Fix(_) => next(&call, &recorded, kept),
+            Verdict::Pass | Verdict::Fix(_) => self.behind(&call, &recorded, kept),
         };
         Ok(())
     }
@@ -104,9 +109,10 @@ impl Run {
             }),
             ..CompileOptions::default()
         };
-        let prepared = self
-            .chat
-            .prepare_with(&target, &self.agent.prepare, options);
+        let mut prepare = self.agent.prepare.clone();
+        let key = node_id(self.id, "compaction", &self.step.to_le_bytes());
+        prepare.compact.key = Some(*key.as_bytes());
+        let prepared = self.chat.prepare_with(&target, &prepare, options);
         Ok(prepared.await?.call)
     }
 
@@ -207,26 +213,27 @@ impl Run {
     pub(crate) fn price(&self, model: &str, usage: &contexture_ir::Usage) -> Spent {
         super::spending::price(self.chat.engine().catalogue(), model, usage)
     }
-}
 
-/// What comes after an answer.
-fn next(call: &CompiledCall, recorded: &Recorded, kept: Vec<Item>) -> Next {
-    let mut calls = Vec::new();
-    let mut text = String::new();
-    for (node, item) in recorded.nodes.iter().zip(kept) {
-        match item {
-            Item::FunctionCall(call) => calls.push(Call { node: *node, call }),
-            item @ Item::Message(_) => text.push_str(&item.text()),
-            _ => {}
+    /// What comes after an answer.
+    fn behind(&self, call: &CompiledCall, recorded: &Recorded, kept: Vec<Item>) -> Next {
+        let mut calls = Vec::new();
+        let mut text = String::new();
+        for (node, item) in recorded.nodes.iter().zip(kept) {
+            match item {
+                Item::FunctionCall(call) => calls.push(Call { node: *node, call }),
+                item @ Item::Message(_) => text.push_str(&item.text()),
+                _ => {}
+            }
         }
-    }
-    match calls.is_empty() {
-        true => Next::End { text },
-        false => Next::Run(Calls {
-            message: recorded.message.clone(),
-            base: call.base(),
-            calls,
-        }),
+        match calls.is_empty() {
+            true => Next::End { text },
+            false => Next::Run(Calls {
+                message: recorded.message.clone(),
+                base: call.base(),
+                step: self.step.saturating_add(1),
+                calls,
+            }),
+        }
     }
 }
 

@@ -50,8 +50,7 @@ type Plans = Peekable<IntoIter<Plan>>;
 impl Run {
     /// Runs calls. Those that wait for a person are left; `true` if there are any.
     pub(crate) async fn run_calls(&mut self, calls: Calls) -> Result<Vec<NodeId>, RunError> {
-        self.step += 1;
-        self.spent.steps += 1;
+        self.enter_step(calls.step);
         let mut plans = Vec::new();
         for call in calls.calls.clone() {
             plans.push(self.plan(call).await?);
@@ -167,7 +166,7 @@ impl Run {
     ) -> Result<(), RunError> {
         loop {
             let chat = self.chat.clone();
-            let called = chat.call_in(&mut self.session, &call.call.name, arguments);
+            let called = chat.call_in(&mut self.session, call.node, &call.call.name, arguments);
             let result = match called.await {
                 Ok(result) => Ok(ToolOutput::from(shown(&result))),
                 Err(EngineError::Function(error)) => Err(ToolFailure::failed(error)),

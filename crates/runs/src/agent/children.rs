@@ -3,16 +3,16 @@
 use contexture_engine::{Conversation, EngineError, RunPlace};
 use contexture_ir::{NodeId, RunId};
 use contexture_layers::{ChildEnd, RunEnd};
-use contexture_store::{Activation, BranchLabel, NewBranch, RefChange, State, StateChange};
+use contexture_store::{Activation, At, BranchLabel, NewBranch, RefChange, StateChange};
 
 use super::config::{ChildHistory, Delegate};
-use super::entry::{RunEntry, RunRecord, VERSION, head_text};
+use super::ended::RunEnded;
+use super::entry::{RunEntry, RunRecord, RunStatus, VERSION, head_text};
 use super::event::RunNews;
 use super::keys::{child_branch, child_id, child_key};
-use super::outcome::{Ended, Turn};
+use super::outcome::Turn;
 use super::run::{Run, json, said_by_user};
-use super::situation::{Call, Calls, Next, next, nodes_of};
-use super::spending::spent_by;
+use super::situation::{Call, Calls};
 use crate::error::RunError;
 use crate::tools::{ToolFailure, ToolOutput};
 
@@ -133,7 +133,7 @@ impl Run {
         if let Some(run) = Self::taken_up(&chat, id, &config, self.abort.child()).await? {
             return Ok(run);
         }
-        let nodes = nodes_of(&chat, base).await?;
+        let ended = RunEnded::of(&chat, id).await?;
         let record = RunRecord {
             agent: config.name.clone(),
             parent: Some(self.id.to_string()),
@@ -142,9 +142,15 @@ impl Run {
             began_ms: chat.engine().now_ms(),
             base: head_text(base),
         };
-        let session = chat
-            .child_session(RunPlace { id, depth }, &self.session)
-            .await?;
+        let place = RunPlace { id, depth };
+        let session = match &ended {
+            None => chat.child_session(place, &self.session).await?,
+            // As its layers were before they were told of its end.
+            Some((node, _)) => {
+                let at = node.parent.map_or(At::Branch(chat.branch()), At::Node);
+                chat.layer_session_at(at, Some(place)).await?
+            }
+        };
         let channels = Some(self.channels.clone());
         let mut run = Self::new(
             chat,
@@ -155,31 +161,32 @@ impl Run {
             self.abort.child(),
             channels,
         );
-        if nodes.iter().any(|node| node.run == Some(id)) {
-            // It has ended, and its parent does not know.
-            run.ended_before(&nodes).await?;
-            return Ok(run);
+        match ended {
+            None => run.enter(vec![said_by_user(task)], None).await?,
+            Some((_, ended)) => run.ended_before(ended).await?,
         }
-        run.enter(vec![said_by_user(task)], None).await?;
         Ok(run)
     }
 
-    /// A child that has ended: what it gave and spent.
-    async fn ended_before(
-        &mut self,
-        nodes: &[std::sync::Arc<contexture_store::Node>],
-    ) -> Result<(), RunError> {
-        let entry = RunEntry::of(&self.chat, self.id).await?;
-        let spent = entry.as_ref().filter(|entry| !entry.status.is_open());
-        self.spent = match spent.and_then(|entry| entry.spent) {
-            Some(spent) => spent,
-            None => spent_by(&self.chat, self.id, nodes, &State::default()).await?,
+    /// A child that has ended, and its parent does not know: what it gave and spent, and how its layers took it.
+    async fn ended_before(&mut self, ended: RunEnded) -> Result<(), RunError> {
+        let entry = RunEntry::new(self.id, &self.record, &self.chat.branch());
+        let entry = ended.clone().onto(entry);
+        entry.put(&self.chat, self.id).await?;
+        let end = match ended.status {
+            RunStatus::Aborted => RunEnd::Aborted {
+                reason: ended.why.clone(),
+            },
+            RunStatus::Failed => RunEnd::Failed {
+                error: ended.why.clone().unwrap_or_default(),
+            },
+            RunStatus::Completed | RunStatus::Running | RunStatus::Waiting => RunEnd::Completed,
         };
+        self.session.on_complete(&end).await;
+        self.spent = ended.spent.unwrap_or_default();
         self.before = self.spent.elapsed;
-        if let Next::End { text } = next(self.id, nodes)? {
-            self.last_text = Some(text);
-        }
-        self.ended = Some(Ended::Completed);
+        self.last_text.clone_from(&ended.result);
+        self.ended = Some(ended);
         Ok(())
     }
 

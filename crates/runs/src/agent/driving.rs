@@ -4,6 +4,7 @@ use contexture_engine::{Conversation, EngineError};
 use contexture_ir::Item;
 
 use super::config::Agent;
+use super::ended::RunEnded;
 use super::entry::RunStatus;
 use super::event::RunNews;
 use super::outcome::{Ended, Turn};
@@ -19,8 +20,8 @@ impl Run {
     /// [`RunError`]. A run that went wrong or was called off has ended, with all that was finished kept; only where the
     /// store itself fails it stays open, to be resumed.
     pub async fn drive(&mut self) -> Result<Turn, RunError> {
-        if let Some(end) = self.ended.clone() {
-            return Ok(self.turn(end));
+        if let Some(ended) = self.ended.clone() {
+            return self.as_it_ended(ended);
         }
         let ended = self.go_on().await;
         match ended {
@@ -45,6 +46,17 @@ impl Run {
                 }
                 Err(error)
             }
+        }
+    }
+
+    /// What it came to, of a run that has ended before it was taken up.
+    fn as_it_ended(&self, ended: RunEnded) -> Result<Turn, RunError> {
+        let why = ended.why.unwrap_or_default();
+        match ended.status {
+            RunStatus::Completed | RunStatus::Running | RunStatus::Waiting => {
+                Ok(self.turn(Ended::Completed))
+            }
+            RunStatus::Aborted | RunStatus::Failed => Err(RunError::Ended { why }),
         }
     }
 
@@ -114,7 +126,7 @@ impl Run {
             let calls = calls.clone();
             self.tell(|| RunNews::Waiting { calls });
         }
-        self.store_status(RunStatus::Waiting, None).await
+        self.store_waiting().await
     }
 }
 

@@ -1,8 +1,9 @@
 //! The end of a run: layers are told, its entries go off the tree, and lists say how it ended.
 
-use contexture_store::StateChange;
+use contexture_store::{NewItem, StateChange};
 
 use super::children::run_end;
+use super::ended::RunEnded;
 use super::entry::{RunEntry, RunStatus};
 use super::event::RunNews;
 use super::run::Run;
@@ -17,14 +18,6 @@ impl Run {
     ) -> Result<(), RunError> {
         self.session.on_complete(&run_end(error)).await;
         self.session.dispose().await;
-        let changed = !self
-            .session
-            .tree_changes()
-            .map_err(RunError::from)?
-            .is_empty();
-        if changed {
-            self.note("complete", Vec::new()).await?;
-        }
         let state = self.run_state().await?;
         let gone: Vec<StateChange> = state
             .root
@@ -32,11 +25,23 @@ impl Run {
             .cloned()
             .map(StateChange::remove)
             .collect();
-        if !gone.is_empty() {
-            self.note("end", gone).await?;
-        }
-        let why = error.map(ToString::to_string);
-        self.store_status(status, why).await?;
+        let ended = RunEnded {
+            status,
+            ended_ms: self.chat.engine().now_ms(),
+            spent: Some(self.spent()),
+            result: self.last_text.clone(),
+            why: error.map(ToString::to_string),
+        };
+        let step = self.run_step();
+        let node = NewItem {
+            run: Some(step.run),
+            step: Some(step.step),
+            ..ended.node(self.id)?
+        };
+        self.append_nodes(None, vec![node], Vec::new(), gone)
+            .await?;
+        let entry = RunEntry::new(self.id, &self.record, &self.chat.branch());
+        ended.onto(entry).put(&self.chat, self.id).await?;
         if self.record.depth == 0 {
             self.channels.close();
         }
@@ -45,19 +50,11 @@ impl Run {
         Ok(())
     }
 
-    /// Stores how the run stands, for lists.
-    pub(crate) async fn store_status(
-        &self,
-        status: RunStatus,
-        why: Option<String>,
-    ) -> Result<(), RunError> {
-        let open = status.is_open();
+    /// Stores that the run waits, for lists.
+    pub(crate) async fn store_waiting(&self) -> Result<(), RunError> {
         let entry = RunEntry {
-            status,
-            ended_ms: (!open).then(|| self.chat.engine().now_ms()),
+            status: RunStatus::Waiting,
             spent: Some(self.spent()),
-            result: self.last_text.clone().filter(|_| !open),
-            why,
             ..RunEntry::new(self.id, &self.record, &self.chat.branch())
         };
         entry.put(&self.chat, self.id).await?;

@@ -19,6 +19,11 @@ pub(crate) fn started_key(run: RunId, call: NodeId) -> Result<StateKey, EngineEr
     key(run, &format!("@tool/{call}"))
 }
 
+/// That layers stopped the run, and why.
+pub(crate) fn stop_key(run: RunId) -> Result<StateKey, EngineError> {
+    key(run, "@stop")
+}
+
 /// What a child spent.
 pub(crate) fn child_key(run: RunId, child: RunId) -> Result<StateKey, EngineError> {
     key(run, &format!("@child/{child}"))
@@ -46,6 +51,11 @@ pub(crate) const ENTRIES: &str = "runs/";
 /// The id of a node of a run, by what it is of.
 pub(crate) fn node_id(run: RunId, of: &str, which: &[u8]) -> NodeId {
     NodeId::derive("run", &[run.as_bytes(), of.as_bytes(), which])
+}
+
+/// The node by which a run ended.
+pub(crate) fn end_node(run: RunId) -> NodeId {
+    node_id(run, "end", &[])
 }
 
 /// The id of the child that answers a call.

@@ -16,6 +16,7 @@ mod calls;
 mod children;
 mod config;
 mod driving;
+mod ended;
 mod ending;
 mod entry;
 mod event;

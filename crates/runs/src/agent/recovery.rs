@@ -8,11 +8,12 @@ use contexture_store::{KeyScope, ListEntries, StateChange, StateKey};
 use contexture_tools::Loaded;
 
 use super::config::Agent;
+use super::ended::RunEnded;
 use super::entry::{RunEntry, RunRecord, VERSION};
-use super::keys::{ENTRIES, run_key};
+use super::keys::{ENTRIES, run_key, stop_key};
 use super::run::{Run, json};
 use super::situation::{Next, next, nodes_of};
-use super::spending::spent_by;
+use super::spending::{spent_by, steps_of};
 use super::started::Left;
 use crate::cancel::Abort;
 use crate::error::RunError;
@@ -79,12 +80,11 @@ impl Run {
         let run = Self::taken_up(&at, id, agent, Abort::new()).await?;
         if run.is_none() && entry.status.is_open() {
             // It ended, and only its entry does not say so; or it never began.
-            let ended = RunEntry {
-                status: super::entry::RunStatus::Completed,
-                ended_ms: Some(chat.engine().now_ms()),
-                ..entry
+            let ended = match RunEnded::of(chat, id).await? {
+                Some((_, ended)) => ended,
+                None => RunEnded::never_began(chat.engine().now_ms()),
             };
-            ended.put(chat, id).await?;
+            ended.onto(entry).put(chat, id).await?;
         }
         run.ok_or_else(|| nothing("a run that has ended"))
     }
@@ -131,7 +131,7 @@ impl Run {
             None,
         );
         run.spent = spent_by(chat, id, &nodes, &state).await?;
-        run.step = u32::try_from(run.spent.steps).unwrap_or(u32::MAX);
+        run.step = steps_of(id, &nodes);
         let last = nodes
             .iter()
             .map(|node| node.created_ms)
@@ -140,7 +140,12 @@ impl Run {
         let before = u64::try_from(last.saturating_sub(began)).unwrap_or(0);
         run.before = Duration::from_millis(before);
         run.since = Instant::now();
-        run.next = next(id, &nodes)?;
+        run.next = match state.value(&stop_key(id)?) {
+            Some(reason) => Next::End {
+                text: serde_json::from_slice(reason).unwrap_or_default(),
+            },
+            None => next(id, &nodes)?,
+        };
         let calls: Vec<_> = match &run.next {
             Next::Run(calls) => calls.calls.iter().map(|call| call.node).collect(),
             Next::Ask { .. } | Next::End { .. } => Vec::new(),

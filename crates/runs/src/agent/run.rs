@@ -16,10 +16,10 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use super::config::Agent;
+use super::ended::RunEnded;
 use super::entry::{RunEntry, RunRecord, VERSION, head_text};
 use super::event::{RunEvent, RunNews};
 use super::keys::{node_id, run_key, state_key, step_key};
-use super::outcome::Ended;
 use super::situation::Next;
 use super::started::Left;
 use crate::cancel::Abort;
@@ -48,7 +48,7 @@ pub struct Run {
     pub(crate) loaded: Loaded,
     pub(crate) left: Left,
     /// Set where it has ended before it was taken up.
-    pub(crate) ended: Option<Ended>,
+    pub(crate) ended: Option<RunEnded>,
     pub(crate) steps: std::collections::BTreeMap<String, u32>,
     pub(crate) last_text: Option<String>,
     /// The text of each answer.
@@ -283,8 +283,7 @@ impl Run {
         {
             return Ok(done);
         }
-        self.step += 1;
-        self.spent.steps += 1;
+        self.enter_step(self.step.saturating_add(1));
         let done = self.abort.guard(work()).await?;
         let done = done.map_err(|source| RunError::StepFailed {
             step: name.to_owned(),
@@ -303,6 +302,11 @@ impl Run {
     pub async fn checkpoint(&self, name: &str) -> Result<(), RunError> {
         self.chat.checkpoint(name).await?;
         Ok(())
+    }
+
+    pub(crate) fn enter_step(&mut self, step: u32) {
+        self.spent.steps += u64::from(step.saturating_sub(self.step));
+        self.step = step;
     }
 
     /// Whether another step may begin.

@@ -27,6 +27,8 @@ pub(crate) struct Calls {
     pub(crate) message: MessageId,
     /// The head the answer was computed from.
     pub(crate) base: Option<NodeId>,
+    /// The step they are run in: the one behind the answer's, whoever runs them.
+    pub(crate) step: u32,
     pub(crate) calls: Vec<Call>,
 }
 
@@ -120,6 +122,7 @@ fn after(
         return Ok(Next::Run(Calls {
             message: message_of(first)?,
             base: first.parent,
+            step: first.step.unwrap_or(0).saturating_add(1),
             calls,
         }));
     }

@@ -16,6 +16,12 @@ pub(crate) fn price(catalogue: &Catalogue, model: &str, usage: &Usage) -> Spent 
     }
 }
 
+/// How many steps a run has taken, as its nodes say.
+pub(crate) fn steps_of(run: RunId, nodes: &[Arc<Node>]) -> u32 {
+    let own = nodes.iter().filter(|node| node.run == Some(run));
+    own.filter_map(|node| node.step).max().unwrap_or(0)
+}
+
 /// What the answers on a run's path cost, and what its children spent. Time is not known from there.
 pub(crate) async fn spent_by(
     chat: &Conversation,
@@ -39,8 +45,7 @@ pub(crate) async fn spent_by(
         let model = record.model.unwrap_or_default();
         spent.add(&price(chat.engine().catalogue(), &model, &usage));
     }
-    let steps = nodes.iter().filter(|node| node.run == Some(run));
-    spent.steps = steps.filter_map(|node| node.step).max().unwrap_or(0).into();
+    spent.steps = steps_of(run, nodes).into();
     let prefix = format!("{}@child/", contexture_engine::run_prefix(run));
     for key in state
         .root

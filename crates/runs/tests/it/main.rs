@@ -3,12 +3,14 @@
 #![expect(clippy::unwrap_used, reason = "a failed unwrap is the failed test")]
 
 mod agents;
+mod crash;
 mod crowd;
 mod denied;
 mod lessons;
 mod modes;
 mod poll;
 mod queue_model;
+mod scene;
 mod side_by_side;
 mod stand;
 mod tool_calls;

@@ -1,0 +1,106 @@
+//! How a run ended, as the node by which it ended says: what lists and parents are told where nobody has told them yet.
+//!
+//! Not here: ending one (`ending`).
+
+use std::sync::Arc;
+
+use contexture_engine::{Conversation, EngineError, state_node};
+use contexture_ir::{Extension, Item, Raw, RunId};
+use contexture_store::{Error as StoreError, NewItem, Node, NodeQuery};
+use serde::{Deserialize, Serialize};
+
+use super::entry::{RunEntry, RunStatus};
+use super::keys::end_node;
+use super::situation::parse;
+use crate::usage::Spent;
+
+/// How a run ended.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct RunEnded {
+    pub(crate) status: RunStatus,
+    pub(crate) ended_ms: i64,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) spent: Option<Spent>,
+    /// What it gave.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) result: Option<String>,
+    /// Why it was called off or went wrong.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) why: Option<String>,
+}
+
+/// The item of such a node: a change of state that says more.
+#[derive(Serialize, Deserialize)]
+struct Ending {
+    #[serde(rename = "type")]
+    kind: String,
+    run: RunEnded,
+}
+
+impl RunEnded {
+    /// One that has an entry and nothing else.
+    pub(crate) fn never_began(now_ms: i64) -> Self {
+        Self {
+            status: RunStatus::Aborted,
+            ended_ms: now_ms,
+            spent: None,
+            result: None,
+            why: Some("it never began".to_owned()),
+        }
+    }
+
+    /// The node by which a run ends.
+    pub(crate) fn node(&self, run: RunId) -> Result<NewItem, EngineError> {
+        let like = state_node(end_node(run), self.ended_ms)?;
+        let Item::Extension(plain) = Item::parse(&like.json)? else {
+            return Ok(like);
+        };
+        let ending = Ending {
+            kind: plain.kind.clone(),
+            run: self.clone(),
+        };
+        let item = Item::Extension(Extension {
+            raw: Raw::from_value(&ending)?,
+            ..plain
+        });
+        Ok(NewItem {
+            origin: like.origin,
+            audience: like.audience,
+            ..NewItem::new(like.id, &item, item.to_json(), self.ended_ms)
+        })
+    }
+
+    /// How a run ended, and by which node; `None` while it has not.
+    pub(crate) async fn of(
+        chat: &Conversation,
+        run: RunId,
+    ) -> Result<Option<(Arc<Node>, Self)>, EngineError> {
+        let store = chat.engine().store();
+        let query = NodeQuery::Id(end_node(run));
+        let found = match store.nodes(chat.owner(), chat.id(), query).await {
+            Ok(found) => found.into_iter().next(),
+            Err(StoreError::NotFound { .. }) => None,
+            Err(error) => return Err(error.into()),
+        };
+        let Some(node) = found else {
+            return Ok(None);
+        };
+        let Item::Extension(item) = parse(&node)? else {
+            return Ok(None);
+        };
+        let ending = item.raw.to::<Ending>();
+        Ok(ending.ok().map(|ending| (node, ending.run)))
+    }
+
+    /// A run's entry that says so.
+    pub(crate) fn onto(self, entry: RunEntry) -> RunEntry {
+        RunEntry {
+            status: self.status,
+            ended_ms: Some(self.ended_ms),
+            spent: self.spent,
+            result: self.result,
+            why: self.why,
+            ..entry
+        }
+    }
+}
