@@ -3,8 +3,10 @@
 use std::sync::Arc;
 
 use contexture_catalogue::Catalogue;
+use contexture_compile::Target;
 use contexture_ir::{ConversationId, NodeId, Owner, RunId};
 use contexture_layers::Layers;
+use contexture_llm::Model;
 use contexture_offload::OffloadStore;
 use contexture_store::{
     Conversation as Record, ConversationPage, ListConversations, MemoryStore, Store,
@@ -16,6 +18,7 @@ use crate::copies::Copies;
 use crate::environment::{Clock, IdSource, RandomIds, SystemClock};
 use crate::error::EngineError;
 use crate::events::{Events, Watchers};
+use crate::layer_model::LayerModel;
 use crate::open::Database;
 use crate::record_level::RecordLevel;
 use crate::secrets::Secrets;
@@ -36,6 +39,7 @@ pub struct Engine {
     targets: Arc<Targets>,
     watchers: Arc<Watchers>,
     layers: Layers,
+    layer_model: Option<Arc<LayerModel>>,
 }
 
 impl Engine {
@@ -55,6 +59,7 @@ impl Engine {
             targets: Arc::default(),
             watchers: Arc::default(),
             layers: Layers::new(),
+            layer_model: None,
         }
     }
 
@@ -132,6 +137,14 @@ impl Engine {
         self
     }
 
+    /// The same engine, whose layers may ask this model: observations are distilled by one, for instance. Default: none.
+    /// What it is asked is its own matter: no figures of a run count it.
+    #[must_use]
+    pub fn with_layer_model(mut self, model: Arc<dyn Model>, target: Target) -> Self {
+        self.layer_model = Some(Arc::new(LayerModel { model, target }));
+        self
+    }
+
     /// The same engine, keeping so much of each call with its answer. Default:
     /// [`RecordLevel::Inputs`]. What holds a secret that [`Self::with_secrets`] knows, or is larger than
     /// the store takes, is kept as hashes.
@@ -206,6 +219,10 @@ impl Engine {
 
     pub(crate) const fn layers(&self) -> &Layers {
         &self.layers
+    }
+
+    pub(crate) fn layer_model(&self) -> Option<&LayerModel> {
+        self.layer_model.as_deref()
     }
 
     pub(crate) fn watchers(&self) -> &Watchers {

@@ -38,6 +38,9 @@ impl LayerHost for EngineHost {
     }
 
     async fn ask(&self, prompt: &str) -> Result<String, LayerError> {
-        NoHost.ask(prompt).await
+        match self.engine.layer_model() {
+            Some(model) => model.ask(prompt, self.engine.catalogue()).await,
+            None => NoHost.ask(prompt).await,
+        }
     }
 }

@@ -30,6 +30,7 @@ mod known;
 mod layer_calls;
 mod layer_handle;
 mod layer_host;
+mod layer_model;
 mod layer_session;
 mod layer_store;
 mod messages;

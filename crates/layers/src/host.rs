@@ -13,7 +13,7 @@ pub trait LayerHost: fmt::Debug + Send + Sync {
     /// Texts of the owner's conversations that have the words of `query`, best first, at most `limit`.
     async fn search(&self, query: &str, limit: usize) -> Result<Vec<Found>, LayerError>;
 
-    /// What a model answers to a prompt. What it costs is the run's.
+    /// What a model answers to a prompt. Its tokens are in no run's figures: whoever offers the model counts them.
     async fn ask(&self, prompt: &str) -> Result<String, LayerError>;
 }
 

@@ -6,9 +6,11 @@ use contexture_compile::Target;
 use contexture_engine::{Conversation, Engine, Happened, TestClock, TestIds};
 use contexture_ir::{Raw, hint, user};
 use contexture_layers::builtin::memory::Memory;
-use contexture_layers::builtin::{Instructions, Plan, Scratchpad, Skill, Skills, Words};
+use contexture_layers::builtin::{
+    Instructions, Observations, Plan, Scratchpad, Skill, Skills, Words,
+};
 use contexture_layers::{LayerId, Layers, Scope};
-use contexture_llm::text_response;
+use contexture_llm::{ScriptedModel, text_response};
 use contexture_store::{KeyScope, ListEntries, MemoryStore, Store};
 use contexture_wire::Format;
 
@@ -211,4 +213,23 @@ async fn calls_with_other_instructions_between_them_keep_their_beginnings() {
         last[which] = now;
         answer(&chat).await;
     }
+}
+
+#[tokio::test]
+async fn layers_ask_the_model_that_the_engine_has_for_them() {
+    let model = ScriptedModel::saying(Format::OpenAiChat, ["- Grace owns the parcel"]);
+    let model = Arc::new(model);
+    let layers = Layers::new().with(Observations::new().with_model(100));
+    let long = format!("The parcel is of Grace. {}", "And so on. ".repeat(60));
+    let engine = engine().with_layers(layers.unwrap());
+    let asking = engine.clone().with_layer_model(model.clone(), target());
+    for (engine, noted) in [(engine, false), (asking, true)] {
+        let chat = engine.conversation(if noted { "asking" } else { "alone" });
+        let chat = chat.open().await.unwrap();
+        chat.save([user(long.as_str())]).await.unwrap();
+        let said = payload(&chat).await;
+        assert_eq!(said.contains("Grace owns the parcel"), noted, "{said}");
+    }
+    assert_eq!(model.asked().len(), 1);
+    assert!(model.asked()[0].payload.contains("The parcel is of Grace."));
 }

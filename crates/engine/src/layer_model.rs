@@ -1,0 +1,40 @@
+//! The model that layers may ask: one prompt, one answer.
+
+use std::sync::Arc;
+
+use contexture_catalogue::Catalogue;
+use contexture_compile::{Compiler, Target};
+use contexture_ir::{Item, Message, Role};
+use contexture_layers::LayerError;
+use contexture_llm::{Model, ModelRequest};
+use contexture_wire::lift;
+
+/// The model that layers may ask.
+#[derive(Clone, Debug)]
+pub(crate) struct LayerModel {
+    pub(crate) model: Arc<dyn Model>,
+    pub(crate) target: Target,
+}
+
+impl LayerModel {
+    pub(crate) async fn ask(
+        &self,
+        prompt: &str,
+        catalogue: &Catalogue,
+    ) -> Result<String, LayerError> {
+        let asked = [Item::Message(Message::text(Role::User, prompt))];
+        let compiled = Compiler::new(catalogue).compile(&asked, &self.target);
+        let compiled = compiled.map_err(LayerError::failed)?;
+        let format = self.target.format();
+        let answer = self.model.answer(ModelRequest {
+            format,
+            model: self.target.model().to_owned(),
+            payload: compiled.payload.to_json(),
+        });
+        let answer = answer.await.map_err(LayerError::failed)?;
+        let answer = lift(format, &answer.body).map_err(LayerError::failed)?;
+        let items = answer.transcript.items.iter();
+        let said = items.filter(|item| matches!(item, Item::Message(_)));
+        Ok(said.map(Item::text).collect::<Vec<_>>().join("\n"))
+    }
+}
