@@ -3,7 +3,7 @@
 use clap::{Parser, Subcommand};
 
 use crate::commands::{
-    backup, branch, checkpoint, compact, compile, completions, conversations, convert, count,
+    backup, branch, chat, checkpoint, compact, compile, completions, conversations, convert, count,
     delete, diff, doctor, explain, export, gc, import, log, memory, migrate, pin, read, render,
     replay, restore, resume, rewind, run, runs, search, show, skills, stats, uncompact, verify,
 };
@@ -48,6 +48,7 @@ pub(crate) enum Command {
     /// Take a pin back
     Unpin(pin::Arguments),
     Run(run::Arguments),
+    Chat(chat::Arguments),
     Runs(runs::Arguments),
     Resume(resume::Arguments),
     Memory(memory::Arguments),

@@ -55,6 +55,16 @@ impl LayerArguments {
         self.skills.is_empty() && self.memory.is_none()
     }
 
+    /// The folders of skills.
+    pub(crate) fn skill_folders(&self) -> &[PathBuf] {
+        &self.skills
+    }
+
+    /// What notes belong to, if there are any.
+    pub(crate) const fn keeper(&self) -> Option<Keeper> {
+        self.memory
+    }
+
     /// The layers. What is no skill is told, and left out.
     ///
     /// # Errors

@@ -38,7 +38,7 @@ use clap::{CommandFactory as _, Parser as _};
 use crate::arguments::{Command, CommandLine};
 use crate::commands::pin::Deed;
 use crate::commands::{
-    backup, branch, checkpoint, compact, compile, completions, conversations, convert, count,
+    backup, branch, chat, checkpoint, compact, compile, completions, conversations, convert, count,
     delete, diff, doctor, export, gc, import, log, memory, migrate, pin, read, render, replay,
     restore, resume, rewind, run as turn, runs, search, show, skills, stats, uncompact, verify,
 };
@@ -108,6 +108,7 @@ fn run(line: &CommandLine) -> Outcome {
         Command::Pin(arguments) => for_it(pin::run(arguments, Deed::Pin, globals)),
         Command::Unpin(arguments) => for_it(pin::run(arguments, Deed::Unpin, globals)),
         Command::Run(arguments) => for_it(turn::run(arguments, globals)),
+        Command::Chat(arguments) => for_it(chat::run(arguments, globals)),
         Command::Runs(arguments) => for_it(runs::run(arguments, globals)),
         Command::Resume(arguments) => for_it(resume::run(arguments, globals)),
         Command::Memory(arguments) => for_it(memory::run(arguments, globals)),

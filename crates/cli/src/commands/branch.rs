@@ -145,7 +145,11 @@ fn short(id: &str) -> &str {
     id.get(..12).unwrap_or(id)
 }
 
-async fn list(chat: &Conversation, globals: &Globals) -> Outcome<()> {
+/// Lists the branches.
+///
+/// # Errors
+/// The store's, or the output cannot be written.
+pub(crate) async fn list(chat: &Conversation, globals: &Globals) -> Outcome<()> {
     let refs = chat.refs().await?;
     if globals.json {
         let branches: Vec<Value> = refs.branches.iter().map(document).collect();

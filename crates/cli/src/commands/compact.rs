@@ -115,7 +115,15 @@ async fn options(arguments: &Arguments, chat: &Conversation) -> Outcome<CompactO
     Ok(options)
 }
 
-fn tell(draft: &CompactionDraft, node: Option<String>, globals: &Globals) -> Outcome<()> {
+/// Tells what a compaction stands for; one without a node would only do so.
+///
+/// # Errors
+/// The output cannot be written.
+pub(crate) fn tell(
+    draft: &CompactionDraft,
+    node: Option<String>,
+    globals: &Globals,
+) -> Outcome<()> {
     if globals.json {
         return say::json(&json!({
             "compaction": node,

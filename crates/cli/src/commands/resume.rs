@@ -5,7 +5,7 @@ use std::sync::Arc;
 use clap::Args;
 use contexture::Conversation;
 use contexture::ir::{NodeId, RunId};
-use contexture_runs::{Decision, Run, RunEntry, decide, runs};
+use contexture::runs::{Decision, Run, RunEntry, decide, runs};
 use serde_json::json;
 
 use crate::database::{self, Missing};

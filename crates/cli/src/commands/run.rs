@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use clap::Args;
+use contexture::runs::Run;
 use contexture::{Item, Message, Role};
-use contexture_runs::Run;
 
 use crate::database::{self, Missing};
 use crate::failure::{Failure, Outcome};

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use clap::Args;
-use contexture_runs::{RunEntry, RunStatus, runs};
+use contexture::runs::{RunEntry, RunStatus, runs};
 use owo_colors::OwoColorize as _;
 use serde_json::{Value, json};
 

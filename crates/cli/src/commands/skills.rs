@@ -80,7 +80,11 @@ pub(crate) fn run(arguments: &Arguments, globals: &Globals) -> Outcome {
     }
 }
 
-fn list(found: &Found, globals: &Globals) -> Outcome {
+/// Lists skills that were found.
+///
+/// # Errors
+/// The output cannot be written.
+pub(crate) fn list(found: &Found, globals: &Globals) -> Outcome {
     if globals.json {
         let skills: Vec<_> = found.skills.iter().map(document).collect();
         say::json(&json!({ "skills": skills, "problems": found.problems }))?;

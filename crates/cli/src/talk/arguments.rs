@@ -6,8 +6,8 @@ use std::sync::Arc;
 use clap::Args;
 use contexture::client::ClientError;
 use contexture::llm::Model;
+use contexture::runs::{Agent, Budget, Money};
 use contexture::{Catalogue, Conversation, Engine, Format, HttpModel, Provider, Target};
-use contexture_runs::{Agent, Budget, Money};
 
 use super::reading::tools;
 use super::script;
@@ -83,6 +83,11 @@ impl TalkArguments {
         }
         chat.set_layers(layers);
         Ok(chat)
+    }
+
+    /// The options about layers.
+    pub(crate) const fn layers(&self) -> &LayerArguments {
+        &self.layers
     }
 
     /// The agent of a conversation, watched by `teller`.

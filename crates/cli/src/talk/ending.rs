@@ -1,6 +1,6 @@
 //! How a run ended, for people and programs.
 
-use contexture_runs::{Ended, Run};
+use contexture::runs::{Ended, Run};
 use serde_json::json;
 
 use super::interrupt::Driven;

@@ -2,7 +2,7 @@
 
 use contexture::client::ClientError;
 use contexture::llm::ModelError;
-use contexture_runs::{Limited, RunError};
+use contexture::runs::{Limited, RunError};
 
 use crate::exit::Exit;
 use crate::explain::chain;

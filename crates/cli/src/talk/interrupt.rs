@@ -1,6 +1,6 @@
 //! Ctrl-C while a run goes on: the first calls it off, the second leaves at once.
 
-use contexture_runs::{Run, RunError, Turn};
+use contexture::runs::{Run, RunError, Turn};
 use tokio::signal::ctrl_c;
 
 /// How driving a run ended.

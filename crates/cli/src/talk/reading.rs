@@ -3,8 +3,8 @@
 use contexture::Conversation;
 use contexture::compile::read_tool;
 use contexture::layers::Rerun;
+use contexture::runs::{Lane, ToolBox, ToolCall, ToolFailure, ToolOptions, ToolOutput};
 use contexture::tools::{Policy, Tool};
-use contexture_runs::{Lane, ToolBox, ToolCall, ToolFailure, ToolOptions, ToolOutput};
 
 use crate::exit::Exit;
 use crate::failure::{Failure, Outcome};

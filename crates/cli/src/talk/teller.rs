@@ -4,8 +4,8 @@ use std::io::{self, IsTerminal as _, Write as _};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use contexture::Item;
+use contexture::runs::{RunEvent, RunNews};
 use contexture::wire::StreamEvent;
-use contexture_runs::{RunEvent, RunNews};
 use owo_colors::OwoColorize as _;
 
 use super::ending::short;

@@ -9,6 +9,7 @@
 )]
 
 mod caching;
+mod chatting;
 mod command;
 mod compile;
 mod deepagents;

@@ -156,6 +156,19 @@ pub(crate) async fn run(arguments: &Arguments, globals: &Globals) -> Outcome {
     Ok(Exit::Done)
 }
 
+/// Lists the notes of a conversation that has the layer which keeps them.
+///
+/// # Errors
+/// The store's, or the output cannot be written.
+pub(crate) async fn list(chat: &Conversation, keeper: Keeper, globals: &Globals) -> Outcome<()> {
+    let opened = Opened {
+        chat: chat.clone(),
+        memory: keeper.memory(),
+    };
+    let (notes, at) = opened.read().await?;
+    shown::list(&notes, at, globals)
+}
+
 /// A conversation and the layer that keeps its notes.
 struct Opened {
     chat: Conversation,

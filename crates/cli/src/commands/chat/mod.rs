@@ -1,0 +1,99 @@
+//! `contexture chat`: turn after turn with a model.
+
+mod session;
+mod slash;
+mod typed;
+
+use std::io::{self, IsTerminal as _};
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
+use clap::Args;
+
+use crate::database::{self, Missing};
+use crate::exit::Exit;
+use crate::failure::Outcome;
+use crate::globals::Globals;
+use crate::say;
+use crate::talk::{TalkArguments, Teller};
+
+use self::session::Chat;
+use self::typed::{Typed, Typing};
+
+/// Talk with a model: a line is said, and answered as it comes
+///
+/// A line that begins with `/` is a command; /help lists them. Ctrl-C cuts an answer off and keeps what is
+/// finished; pressed again it leaves. Everything is kept as it happens.
+#[derive(Debug, Args)]
+#[command(after_long_help = "\
+Examples:
+  contexture chat
+  contexture chat --conversation support-42 --memory --skills .agents/skills
+  contexture chat --to openai-chat --base-url https://models.example/v1
+  printf 'Hello\\n/compact\\n' | contexture chat --conversation support-42 --script answers.jsonl
+
+Keys, scripts and recordings are those of `run`.")]
+pub(crate) struct Arguments {
+    /// The conversation, made if there is none; default: a new one
+    #[arg(long, short, value_name = "CONVERSATION")]
+    conversation: Option<String>,
+    /// The branch; default: the active one
+    #[arg(long, value_name = "BRANCH")]
+    branch: Option<String>,
+    #[command(flatten)]
+    talk: TalkArguments,
+}
+
+/// Runs the command.
+///
+/// # Errors
+/// There is no model to ask, or the conversation cannot be opened. What goes wrong later is told, and the
+/// chat goes on.
+pub(crate) async fn run(arguments: &Arguments, globals: &Globals) -> Outcome {
+    let engine = database::open(globals, Missing::Make).await?;
+    let talk = &arguments.talk;
+    let model = talk.model()?;
+    let (id, branch) = (
+        arguments.conversation.as_deref(),
+        arguments.branch.as_deref(),
+    );
+    let conversation = talk.open(&engine, id, branch, globals).await?;
+    let teller = Arc::new(Teller::new(globals));
+    let agent = talk.agent(&conversation, model, Arc::clone(&teller))?;
+    let chat = Chat {
+        talk,
+        globals,
+        conversation,
+        agent,
+        teller,
+    };
+    let person = io::stdin().is_terminal();
+    if !globals.quiet && !globals.json && (person || id.is_none()) {
+        let help = if person { " · /help, /quit" } else { "" };
+        say::aside(&format!("conversation {}{help}\n", chat.conversation.id()));
+    }
+    let mut typing = Typing::new(person);
+    let mut exit = Exit::Done;
+    loop {
+        match typing.line().await? {
+            Typed::End => return Ok(exit),
+            Typed::Line(line) => match chat.turn(line.trim()).await {
+                Ok(ControlFlow::Continue(())) => {}
+                Ok(ControlFlow::Break(())) => return Ok(exit),
+                Err(failure) if failure.is_closed_pipe() || failure.kind == "left" => {
+                    return Err(failure);
+                }
+                Err(failure) if failure.exit == Exit::Interrupted => {
+                    say::aside("cut off; what came of it is kept\n");
+                }
+                Err(failure) => {
+                    say::failure(&failure, globals.json);
+                    // People have seen it; a program looks at the end.
+                    if !person {
+                        exit = Exit::Findings;
+                    }
+                }
+            },
+        }
+    }
+}

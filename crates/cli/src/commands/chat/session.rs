@@ -1,0 +1,134 @@
+//! A chat: what becomes of a line that is said, and of a command.
+
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
+use contexture::compile::{Width, read_tool, render_table};
+use contexture::ir::NodeId;
+use contexture::layers::builtin::UnknownFields;
+use contexture::runs::{Agent, Run};
+use contexture::store::{At, NodeKind, ReadRequest};
+use contexture::{CompactOptions, Conversation, Item, Message, Role};
+use owo_colors::OwoColorize as _;
+
+use super::slash::{HELP, Slash};
+use crate::commands::{branch, compact, memory, skills};
+use crate::failure::{Failure, Outcome};
+use crate::globals::Globals;
+use crate::talk::{TalkArguments, Teller, drive, short, tell};
+use crate::{say, skill_folders, terminal};
+
+/// What a chat is about.
+pub(super) struct Chat<'a> {
+    pub(super) talk: &'a TalkArguments,
+    pub(super) globals: &'a Globals,
+    pub(super) conversation: Conversation,
+    pub(super) agent: Agent,
+    pub(super) teller: Arc<Teller>,
+}
+
+impl Chat<'_> {
+    /// What becomes of a line; a break leaves.
+    pub(super) async fn turn(&self, line: &str) -> Outcome<ControlFlow<()>> {
+        if line.is_empty() {
+            return Ok(ControlFlow::Continue(()));
+        }
+        if line.starts_with('/') {
+            return self.command(Slash::parse(line)?).await;
+        }
+        let said = Item::Message(Message::text(Role::User, line));
+        let mut run = Run::begin(&self.conversation, &self.agent, [said]).await?;
+        let driven = drive(&mut run).await;
+        self.teller.close();
+        tell(driven, &run, self.globals)?;
+        Ok(ControlFlow::Continue(()))
+    }
+
+    /// Carries out a command; a break leaves.
+    async fn command(&self, command: Slash) -> Outcome<ControlFlow<()>> {
+        let (chat, globals) = (&self.conversation, self.globals);
+        match command {
+            Slash::Quit => return Ok(ControlFlow::Break(())),
+            Slash::Help => say::styled(HELP)?,
+            Slash::Branches => branch::list(chat, globals).await?,
+            Slash::Branch(name) => self.branch(&name).await?,
+            Slash::Rewind(count) => self.rewind(count).await?,
+            Slash::Checkpoint(name) => {
+                let checkpoint = chat.checkpoint(&name).await?;
+                let node = checkpoint.node.to_string();
+                say::styled(&format!(
+                    "◆ {} · {}\n",
+                    name.green(),
+                    short(&node).magenta()
+                ))?;
+            }
+            Slash::Compact => {
+                let target = self.talk.target()?;
+                let stored = chat.compact(&target, &CompactOptions::default()).await?;
+                compact::tell(&stored.draft, Some(stored.node.to_string()), globals)?;
+            }
+            Slash::Explain => self.explain().await?,
+            Slash::Skills => self.skills()?,
+            Slash::Memory => self.memory().await?,
+        }
+        Ok(ControlFlow::Continue(()))
+    }
+
+    async fn branch(&self, name: &str) -> Outcome<()> {
+        let there = self.conversation.refs().await?.branches;
+        if !there.iter().any(|branch| branch.name.as_str() == name) {
+            self.conversation.create_branch(name).await?;
+        }
+        let branch = self.conversation.switch_branch(name).await?;
+        branch::tell("now on", &branch, self.globals)
+    }
+
+    async fn rewind(&self, count: usize) -> Outcome<()> {
+        let chat = &self.conversation;
+        let request = ReadRequest::whole(At::Branch(chat.branch()));
+        let store = chat.engine().store();
+        let page = store.read(chat.owner(), chat.id(), request).await?;
+        let said = page.nodes.iter().rev();
+        let mut said = said.filter(|node| node.kind == NodeKind::User);
+        let Some(node) = said.nth(count - 1) else {
+            let found = page.nodes.iter().filter(|node| node.kind == NodeKind::User);
+            let message = format!("there are only {} things you said here", found.count());
+            return Err(Failure::usage(message));
+        };
+        let before: Option<NodeId> = node.parent;
+        let Some(before) = before else {
+            let message = "nothing stands before that: it is how the conversation begins";
+            return Err(Failure::usage(message).hint("without --conversation a new one begins"));
+        };
+        let branch = chat.rewind_to(before).await?;
+        branch::tell("now on", &branch, self.globals)
+    }
+
+    async fn explain(&self) -> Outcome<()> {
+        let target = self.talk.target()?.also_tools([read_tool()]);
+        let call = self.conversation.compile(&target).await?;
+        if self.globals.json {
+            return say::json(&call.report);
+        }
+        let table = render_table(&call.report, Width(terminal::columns(120)));
+        say::styled(&format!("\n{table}\n"))
+    }
+
+    fn skills(&self) -> Outcome<()> {
+        let folders = self.talk.layers().skill_folders();
+        if folders.is_empty() {
+            let message = "no skills: this chat was begun without --skills FOLDER";
+            return Err(Failure::usage(message));
+        }
+        let found = skill_folders::read(folders, UnknownFields::Note)?;
+        skills::list(&found, self.globals).map(|_| ())
+    }
+
+    async fn memory(&self) -> Outcome<()> {
+        let Some(keeper) = self.talk.layers().keeper() else {
+            let message = "no notes: this chat was begun without --memory";
+            return Err(Failure::usage(message));
+        };
+        memory::list(&self.conversation, keeper, self.globals).await
+    }
+}

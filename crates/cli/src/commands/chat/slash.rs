@@ -1,0 +1,127 @@
+//! Commands within a chat, as they are written.
+//!
+//! Not here: what they do.
+
+use std::fmt;
+
+use crate::failure::Failure;
+use crate::printable::one_line;
+
+/// What there is.
+pub(super) const HELP: &str = "\
+/help            this list
+/branch          list the branches
+/branch NAME     switch to a branch; one of that name is made here if there is none
+/rewind [N]      go back before the last thing you said, or the last N: a new branch
+/checkpoint NAME keep this place under a name
+/compact         put a manifest in the place of the older part
+/explain         what the model would be sent now
+/skills          the skills it is offered
+/memory          the notes it keeps
+/quit            leave
+";
+
+/// A command.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Slash {
+    Help,
+    Branches,
+    Branch(String),
+    Rewind(usize),
+    Checkpoint(String),
+    Compact,
+    Explain,
+    Skills,
+    Memory,
+    Quit,
+}
+
+/// What is no command.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Unknown {
+    /// There is none of this name.
+    Name(String),
+    /// It is written otherwise.
+    Written(&'static str),
+}
+
+impl fmt::Display for Unknown {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Name(name) => write!(f, "there is no command {}", one_line(name)),
+            Self::Written(how) => write!(f, "expected {how}"),
+        }
+    }
+}
+
+impl Slash {
+    pub(super) fn parse(line: &str) -> Result<Self, Unknown> {
+        let mut words = line.split_whitespace();
+        let name = words.next().unwrap_or_default();
+        let argument = words.next();
+        let alone = |command: Self, how| match argument {
+            None => Ok(command),
+            Some(_) => Err(Unknown::Written(how)),
+        };
+        if words.next().is_some() {
+            return Err(match HELP.contains(&format!("{name} ")) {
+                true => Unknown::Written("one word after a command, at most"),
+                false => Unknown::Name(name.to_owned()),
+            });
+        }
+        match (name, argument) {
+            ("/help", _) => Ok(Self::Help),
+            ("/branch", None) => Ok(Self::Branches),
+            ("/branch", Some(name)) => Ok(Self::Branch(name.to_owned())),
+            ("/rewind", None) => Ok(Self::Rewind(1)),
+            ("/rewind", Some(count)) => match count.parse() {
+                Ok(count) if count > 0 => Ok(Self::Rewind(count)),
+                _ => Err(Unknown::Written("/rewind N, with a number from 1")),
+            },
+            ("/checkpoint", Some(name)) => Ok(Self::Checkpoint(name.to_owned())),
+            ("/checkpoint", None) => Err(Unknown::Written("/checkpoint NAME")),
+            ("/compact", _) => alone(Self::Compact, "/compact alone"),
+            ("/explain", _) => alone(Self::Explain, "/explain alone"),
+            ("/skills", _) => alone(Self::Skills, "/skills alone"),
+            ("/memory", _) => alone(Self::Memory, "/memory alone"),
+            ("/quit" | "/exit", _) => Ok(Self::Quit),
+            (name, _) => Err(Unknown::Name(name.to_owned())),
+        }
+    }
+}
+
+impl From<Unknown> for Failure {
+    fn from(unknown: Unknown) -> Self {
+        Self::usage(unknown.to_string()).hint("/help lists the commands")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn commands_are_read() {
+        for (line, expected) in [
+            ("/help", Ok(Slash::Help)),
+            ("/branch", Ok(Slash::Branches)),
+            ("/branch  b", Ok(Slash::Branch("b".to_owned()))),
+            ("/rewind", Ok(Slash::Rewind(1))),
+            ("/rewind 3", Ok(Slash::Rewind(3))),
+            ("/rewind 0", Err("expected /rewind N, with a number from 1")),
+            ("/rewind x", Err("expected /rewind N, with a number from 1")),
+            ("/checkpoint", Err("expected /checkpoint NAME")),
+            ("/compact now", Err("expected /compact alone")),
+            (
+                "/branch a b",
+                Err("expected one word after a command, at most"),
+            ),
+            ("/", Err("there is no command /")),
+            ("/hel", Err("there is no command /hel")),
+            ("/a b c", Err("there is no command /a")),
+        ] {
+            let read = Slash::parse(line).map_err(|unknown| unknown.to_string());
+            assert_eq!(read, expected.map_err(str::to_owned), "{line}");
+        }
+    }
+}

@@ -1,0 +1,96 @@
+//! Lines as they are typed or piped in, and Ctrl-C between them.
+
+use std::io::{self, BufRead as _};
+
+use tokio::signal::ctrl_c;
+use tokio::sync::mpsc::{Receiver, channel};
+
+use crate::exit::Exit;
+use crate::failure::{Failure, Outcome};
+use crate::say;
+
+/// Lines that wait while an answer comes.
+const WAITING: usize = 64;
+
+/// What came.
+#[derive(Debug)]
+pub(crate) enum Typed {
+    Line(String),
+    /// The input ended, or Ctrl-C was pressed twice.
+    End,
+}
+
+/// Standard input, line by line.
+pub(crate) struct Typing {
+    lines: Receiver<io::Result<String>>,
+    /// Whether a person types.
+    person: bool,
+}
+
+impl Typing {
+    /// Begins to read. Reading a line blocks, so a thread does it.
+    pub(crate) fn new(person: bool) -> Self {
+        let (send, lines) = channel(WAITING);
+        std::thread::spawn(move || {
+            for line in io::stdin().lock().lines() {
+                let ends = line.is_err();
+                if send.blocking_send(line).is_err() || ends {
+                    return;
+                }
+            }
+        });
+        Self { lines, person }
+    }
+
+    /// The next line.
+    ///
+    /// # Errors
+    /// It cannot be read, or is not text.
+    pub(crate) async fn line(&mut self) -> Outcome<Typed> {
+        let mut pressed = false;
+        loop {
+            if self.person {
+                say::aside("› ");
+            }
+            tokio::select! {
+                biased;
+                line = self.lines.recv() => return match line {
+                    Some(Ok(line)) => Ok(Typed::Line(line)),
+                    Some(Err(error)) => Err(unreadable(&error)),
+                    None => {
+                        self.leave();
+                        Ok(Typed::End)
+                    }
+                },
+                Ok(()) = ctrl_c() => {
+                    self.leave();
+                    if pressed || !self.person {
+                        return Ok(Typed::End);
+                    }
+                    pressed = true;
+                    say::aside("once more, or /quit, to leave\n");
+                }
+            }
+        }
+    }
+
+    /// Ends the line with the prompt.
+    fn leave(&self) {
+        if self.person {
+            say::aside("\n");
+        }
+    }
+}
+
+fn unreadable(error: &io::Error) -> Failure {
+    match error.kind() {
+        io::ErrorKind::InvalidData => {
+            Failure::bad_input("not_text", "a line of standard input is not UTF-8")
+        }
+        _ => Failure::new(
+            Exit::Stream,
+            "read",
+            format!("cannot read standard input: {error}"),
+        ),
+    }
+}
