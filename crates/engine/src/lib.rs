@@ -22,6 +22,7 @@ mod environment;
 mod error;
 mod events;
 mod export;
+mod follow;
 mod import;
 mod inputs;
 mod instructions;

@@ -70,7 +70,7 @@ impl Conversation {
         let mut outline = self.take_outline();
         loop {
             let remembered = !outline.is_empty();
-            self.follow(&mut outline).await?;
+            self.catch_up(&mut outline).await?;
             let node = match outline.newest(hash) {
                 Some(id) => {
                     let query = NodeQuery::Id(id);
@@ -88,7 +88,7 @@ impl Conversation {
     }
 
     /// Brings an outline up to date with this branch's path.
-    async fn follow(&self, outline: &mut Outline) -> Result<(), EngineError> {
+    async fn catch_up(&self, outline: &mut Outline) -> Result<(), EngineError> {
         let (mut end, mut many) = (Some(self.here()), FIRST);
         let (mut kept, mut new) = (0, Vec::new());
         while let Some(at) = end {

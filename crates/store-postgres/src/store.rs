@@ -10,7 +10,7 @@ use contexture_store::{
     ConversationUpdate, Entry, EntryPage, EraseScope, Erased, Error, Event, KeyScope, KeyValues,
     Limits, ListConversations, ListEntries, Maintenance, NewConversation, Node, NodeQuery, Page,
     PutEntry, ReadRequest, RedactRequest, Redacted, RefChange, RefChanged, Refs, ResponseRecord,
-    Search, State, StateRequest, Store, StreamSignals, Streams, WakeScope, rules,
+    Search, State, StateRequest, Store, StreamSignal, StreamSignals, Streams, WakeScope, rules,
 };
 
 use crate::address::Address;
@@ -172,6 +172,7 @@ impl Store for PostgresStore {
         id: &ConversationId,
         update: ConversationUpdate,
     ) -> Result<Conversation, Error> {
+        let _wake = self.signals.wake_conversation(owner, id);
         self.server
             .run(Access::Write, |tx| {
                 Box::pin(conversation::update(tx, owner, id, &update, &self.limits))
@@ -207,8 +208,7 @@ impl Store for PostgresStore {
     ) -> Result<Appended, Error> {
         rules::check_append(&request, &self.limits)?;
         let terms = search_index::terms(&request);
-        let ends = request.ends_stream;
-        let _wake = ends.map(|claim| self.signals.wake_stream(owner, id, claim.stream));
+        let _wake = self.signals.wake_conversation(owner, id);
         // Without items nothing would tell a repetition.
         let access = match request.items.is_empty() {
             true => Access::Write,
@@ -280,6 +280,7 @@ impl Store for PostgresStore {
         change: RefChange,
         at_ms: i64,
     ) -> Result<RefChanged, Error> {
+        let _wake = self.signals.wake_conversation(owner, id);
         self.server
             .run(Access::Write, |tx| {
                 Box::pin(branch::change(tx, owner, id, &change, at_ms))
@@ -363,6 +364,10 @@ impl Store for PostgresStore {
                 Box::pin(event::since(tx, owner, id, after, limit))
             })
             .await
+    }
+
+    fn event_signal(&self, owner: &Owner, id: &ConversationId) -> StreamSignal {
+        self.signals.listen_events(owner, id)
     }
 
     fn maintenance(&self) -> Option<&dyn Maintenance> {

@@ -11,7 +11,7 @@ use contexture_store::{
     Limits, ListConversations, ListEntries, Maintenance, NewConversation, Node, NodeQuery, Page,
     PutEntry, ReadRequest, RedactRequest, Redacted, RefChange, RefChanged, Refs, ResponseRecord,
     Search, SearchPage, SearchRequest, SearchScope, State, StateRequest, StorageFault, Store,
-    StreamSignals, Streams, WakeScope, rules,
+    StreamSignal, StreamSignals, Streams, WakeScope, rules,
 };
 use rusqlite::Connection;
 
@@ -267,11 +267,13 @@ impl Store for SqliteStore {
         id: &ConversationId,
         update: ConversationUpdate,
     ) -> Result<Conversation, Error> {
+        let wake = self.signals.wake_conversation(owner, id);
         let (owner, id, limits) = (owner.clone(), id.clone(), Arc::clone(&self.limits));
-        self.write(self.limits.metadata_bytes, move |conn| {
-            conversation::update(conn, &owner, &id, update, &limits)
-        })
-        .await
+        let updated = self.write(self.limits.metadata_bytes, move |conn| {
+            let updated = conversation::update(conn, &owner, &id, update, &limits)?;
+            Ok((updated, wake))
+        });
+        Ok(updated.await?.0)
     }
 
     async fn delete_conversation(&self, owner: &Owner, id: &ConversationId) -> Result<(), Error> {
@@ -307,8 +309,7 @@ impl Store for SqliteStore {
         request: AppendRequest,
     ) -> Result<Appended, Error> {
         let bytes = rules::check_append(&request, &self.limits)?;
-        let ends = request.ends_stream;
-        let wake = ends.map(|claim| self.signals.wake_stream(owner, id, claim.stream));
+        let wake = self.signals.wake_conversation(owner, id);
         let (owner, id, limits) = (owner.clone(), id.clone(), Arc::clone(&self.limits));
         let (request, terms) = with_terms(request).await?;
         let appended = self.write(bytes, move |conn| {
@@ -368,12 +369,13 @@ impl Store for SqliteStore {
         change: RefChange,
         at_ms: i64,
     ) -> Result<RefChanged, Error> {
+        let wake = self.signals.wake_conversation(owner, id);
         let (owner, id) = (owner.clone(), id.clone());
-        self.write(0, move |conn| {
+        let changed = self.write(0, move |conn| {
             let mut conv = Conv::load(conn, &owner, &id)?;
-            branch::change(conn, &mut conv, change, at_ms)
-        })
-        .await
+            Ok((branch::change(conn, &mut conv, change, at_ms)?, wake))
+        });
+        Ok(changed.await?.0)
     }
 
     async fn put_blob(
@@ -458,6 +460,10 @@ impl Store for SqliteStore {
             event::since(conn, conv, after, limit)
         })
         .await
+    }
+
+    fn event_signal(&self, owner: &Owner, id: &ConversationId) -> StreamSignal {
+        self.signals.listen_events(owner, id)
     }
 
     fn maintenance(&self) -> Option<&dyn Maintenance> {

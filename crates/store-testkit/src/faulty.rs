@@ -373,6 +373,10 @@ impl Store for Faulty {
         let call = self.inner.events(owner, id, after, limit);
         self.call(Method::Events, call).await
     }
+
+    fn event_signal(&self, owner: &Owner, id: &ConversationId) -> StreamSignal {
+        self.inner.event_signal(owner, id)
+    }
 }
 
 #[async_trait]

@@ -19,6 +19,7 @@ mod erase;
 mod erase_all;
 mod error;
 mod event;
+mod event_tail;
 mod filter;
 mod graph;
 mod key_value;
@@ -55,6 +56,7 @@ pub use erase::{EraseScope, Erased};
 pub use erase_all::erase_all;
 pub use error::{ChunkConflict, Error, IdConflict, StorageFault, Thing};
 pub use event::{Event, EventKind};
+pub use event_tail::{EventTail, FollowOptions};
 pub use filter::{Comparison, MetadataFilter, MetadataKey, MetadataValue};
 pub use graph::{Graph, GraphNode, graph};
 pub use key_value::{

@@ -25,6 +25,7 @@ use crate::response::ResponseRecord;
 use crate::search::Search;
 use crate::state::{State, StateRequest};
 use crate::stream::Streams;
+use crate::stream_signal::StreamSignal;
 
 /// A place that keeps conversations.
 ///
@@ -217,6 +218,13 @@ pub trait Store: KeyValues + fmt::Debug {
         after: u64,
         limit: usize,
     ) -> Result<Vec<Event>, Error>;
+
+    /// Wakes whoever waits for an event of a conversation that is written through this store, and at
+    /// its deletion. Default: never, so that those who wait have to look by themselves.
+    fn event_signal(&self, owner: &Owner, id: &ConversationId) -> StreamSignal {
+        let _ = (owner, id);
+        StreamSignal::never()
+    }
 
     /// Looking after it, if there is something to look after.
     fn maintenance(&self) -> Option<&dyn Maintenance> {

@@ -1,4 +1,4 @@
-//! Waking those who wait for a stream, within one process.
+//! Waking those who wait for a stream, or for a conversation's events, within one process.
 //!
 //! A backend has one [`StreamSignals`]. It hands a [`Wake`] to whatever writes, and drops it once
 //! the write is visible, on every way out: a call too many costs one read, a call too few would
@@ -11,7 +11,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use contexture_ir::{ConversationId, Owner, StreamId};
 use tokio::sync::watch;
 
-type Key = (Owner, ConversationId, StreamId);
+/// Without a stream: the conversation's events.
+type Key = (Owner, ConversationId, Option<StreamId>);
 type Listeners = BTreeMap<Key, watch::Sender<()>>;
 
 /// Who waits for which stream. Clones are the same.
@@ -22,7 +23,16 @@ impl StreamSignals {
     /// Listens to a stream, there or not.
     #[must_use]
     pub fn listen(&self, owner: &Owner, id: &ConversationId, stream: StreamId) -> StreamSignal {
-        let key = (owner.clone(), id.clone(), stream);
+        self.listen_to((owner.clone(), id.clone(), Some(stream)))
+    }
+
+    /// Listens to a conversation's events, there or not.
+    #[must_use]
+    pub fn listen_events(&self, owner: &Owner, id: &ConversationId) -> StreamSignal {
+        self.listen_to((owner.clone(), id.clone(), None))
+    }
+
+    fn listen_to(&self, key: Key) -> StreamSignal {
         let mut listeners = self.lock();
         let sender = listeners.entry(key.clone()).or_default();
         let changes = sender.subscribe();
@@ -39,7 +49,8 @@ impl StreamSignals {
         self.wake(WakeScope::Stream(owner.clone(), id.clone(), stream))
     }
 
-    /// Wakes those who wait for any stream of this conversation, when the result is dropped.
+    /// Wakes those who wait for this conversation's events or any of its streams, when the result
+    /// is dropped.
     #[must_use = "it wakes when it is dropped"]
     pub fn wake_conversation(&self, owner: &Owner, id: &ConversationId) -> Wake {
         self.wake(WakeScope::Conversation(owner.clone(), id.clone()))
@@ -64,19 +75,10 @@ impl StreamSignals {
 pub enum WakeScope {
     /// Those who wait for this stream.
     Stream(Owner, ConversationId, StreamId),
-    /// Those who wait for any stream of this conversation.
+    /// Those who wait for this conversation's events or any of its streams.
     Conversation(Owner, ConversationId),
-    /// Those who wait for any stream of this owner.
+    /// Those who wait for anything of this owner.
     Owner(Owner),
-}
-
-impl WakeScope {
-    fn covers(&self, (owner, id, _): &Key) -> bool {
-        match self {
-            Self::Stream(of, one, _) | Self::Conversation(of, one) => of == owner && one == id,
-            Self::Owner(of) => of == owner,
-        }
-    }
 }
 
 /// Wakes when it is dropped.
@@ -89,23 +91,34 @@ pub struct Wake {
 impl Drop for Wake {
     fn drop(&mut self) {
         let listeners = self.signals.lock();
-        if let WakeScope::Stream(owner, id, stream) = &self.scope {
-            let key = (owner.clone(), id.clone(), *stream);
-            if let Some(sender) = listeners.get(&key) {
-                sender.send_replace(());
+        match &self.scope {
+            WakeScope::Stream(owner, id, stream) => {
+                let key = (owner.clone(), id.clone(), Some(*stream));
+                if let Some(sender) = listeners.get(&key) {
+                    sender.send_replace(());
+                }
             }
-            return;
-        }
-        // Rare writes: deletions, erasures, redactions.
-        for (key, sender) in listeners.iter() {
-            if self.scope.covers(key) {
-                sender.send_replace(());
+            WakeScope::Conversation(owner, id) => {
+                // No stream comes before all streams.
+                let first = (owner.clone(), id.clone(), None);
+                let all = listeners.range(first..);
+                for (_, sender) in all.take_while(|((of, one, _), _)| of == owner && one == id) {
+                    sender.send_replace(());
+                }
+            }
+            // A rare write: an erasure.
+            WakeScope::Owner(owner) => {
+                for ((of, ..), sender) in listeners.iter() {
+                    if of == owner {
+                        sender.send_replace(());
+                    }
+                }
             }
         }
     }
 }
 
-/// Tells of changes of one stream.
+/// Tells of changes of one stream, or of new events of one conversation.
 pub struct StreamSignal(Option<Listening>);
 
 struct Listening {
@@ -186,19 +199,30 @@ mod tests {
             signals.listen(&ada, &one, stream(2)),
             signals.listen(&ada, &two, stream(1)),
             signals.listen(&bob, &one, stream(1)),
+            signals.listen_events(&ada, &one),
+            signals.listen_events(&bob, &two),
             StreamSignal::never(),
         ];
-        let mut check = |wake: Wake, wanted: [bool; 6]| {
+        let mut check = |wake: Wake, wanted: [bool; 8]| {
             drop(wake);
             assert_eq!(all.each_mut().map(is_woken), wanted);
             all.iter_mut().for_each(StreamSignal::mark_seen);
         };
         let of_stream = signals.wake_stream(&ada, &one, stream(1));
-        check(of_stream, [true, true, false, false, false, false]);
+        check(
+            of_stream,
+            [true, true, false, false, false, false, false, false],
+        );
         let of_conversation = signals.wake_conversation(&ada, &one);
-        check(of_conversation, [true, true, true, false, false, false]);
+        check(
+            of_conversation,
+            [true, true, true, false, false, true, false, false],
+        );
         let of_owner = signals.wake(WakeScope::Owner(ada));
-        check(of_owner, [true, true, true, true, false, false]);
+        check(
+            of_owner,
+            [true, true, true, true, false, true, false, false],
+        );
         drop(all);
         assert!(signals.lock().is_empty());
     }

@@ -15,6 +15,7 @@ mod copies;
 mod deepagents;
 mod drafts;
 mod events;
+mod follow;
 mod grown;
 mod imports;
 mod layers;

@@ -24,6 +24,7 @@ mod searching;
 mod states;
 mod streaming;
 mod upkeep;
+mod watching;
 
 use crate::behaviour::{Behaviour, Level};
 
@@ -172,6 +173,10 @@ static TABLE: &[Behaviour] = table! {
         a_conversations_entries_go_with_it
         events_tell_everything_in_order
         failures_leave_no_event;
+    Base watching:
+        followers_see_each_event_once
+        each_event_wakes_a_follower
+        a_deletion_ends_what_follows;
     Base concurrency:
         of_many_heads_one_wins
         of_many_tips_all_succeed

@@ -38,7 +38,7 @@ use crate::search::Search;
 use crate::state::{State, StateRequest};
 use crate::store::{Capabilities, Store};
 use crate::stream::Streams;
-use crate::stream_signal::{StreamSignals, WakeScope};
+use crate::stream_signal::{StreamSignal, StreamSignals, WakeScope};
 use entries::Entries;
 use tree::Tree;
 
@@ -204,6 +204,7 @@ impl Store for MemoryStore {
         id: &ConversationId,
         update: ConversationUpdate,
     ) -> Result<Conversation, Error> {
+        let _wake = self.signals.wake_conversation(owner, id);
         self.tree(owner, id, |tree| tree.update(update, &self.limits))
     }
 
@@ -226,8 +227,7 @@ impl Store for MemoryStore {
         request: AppendRequest,
     ) -> Result<Appended, Error> {
         rules::check_append(&request, &self.limits)?;
-        let ends = request.ends_stream;
-        let _wake = ends.map(|claim| self.signals.wake_stream(owner, id, claim.stream));
+        let _wake = self.signals.wake_conversation(owner, id);
         self.tree(owner, id, |tree| tree.append(owner, request, &self.limits))
     }
 
@@ -269,6 +269,7 @@ impl Store for MemoryStore {
         change: RefChange,
         at_ms: i64,
     ) -> Result<RefChanged, Error> {
+        let _wake = self.signals.wake_conversation(owner, id);
         self.tree(owner, id, |tree| tree.change_ref(change, at_ms))
     }
 
@@ -324,6 +325,10 @@ impl Store for MemoryStore {
         limit: usize,
     ) -> Result<Vec<Event>, Error> {
         self.tree(owner, id, |tree| Ok(tree.events(after, limit)))
+    }
+
+    fn event_signal(&self, owner: &Owner, id: &ConversationId) -> StreamSignal {
+        self.signals.listen_events(owner, id)
     }
 
     fn search(&self) -> Option<&dyn Search> {
