@@ -5,7 +5,7 @@
 //! Not here: how terms come into the index.
 
 use contexture_ir::{ConversationId, Owner};
-use contexture_store::rules::{Candidate, Query, Ranking};
+use contexture_store::rules::{Candidate, Condition, Ranking};
 use contexture_store::{Hidden, SearchLimits, SearchPage, SearchRequest, SearchScope};
 use futures_util::TryStreamExt as _;
 use futures_util::future::try_join;
@@ -58,6 +58,22 @@ const OF_OWNER: &str = concat!(
      ORDER BY t.created_ms DESC, t.conversation, t.segment DESC, t.depth DESC LIMIT $6"
 );
 
+/// How many nodes of one conversation have what is asked by each of `$1`, up to `$2`; where the path
+/// is null, on all of them.
+const COUNT_IN_CONVERSATION: &str = "SELECT (SELECT count(*) FROM (SELECT FROM contexture.terms t \
+     WHERE t.conversation = $3 AND t.terms @@ asked.query::tsquery \
+     AND ($4 IS NULL OR EXISTS (SELECT FROM unnest($4, $5, $6) \
+     AS on_path (segment, first, last) WHERE on_path.segment = t.segment \
+     AND t.depth BETWEEN on_path.first AND on_path.last)) LIMIT $2) AS counted) \
+     FROM unnest($1) WITH ORDINALITY AS asked (query, place) ORDER BY asked.place";
+
+/// The same in all of an owner, of one resource or of all.
+const COUNT_OF_OWNER: &str = "SELECT (SELECT count(*) FROM (SELECT \
+     FROM contexture.terms t JOIN contexture.listings l ON l.conversation = t.conversation \
+     WHERE t.terms @@ asked.query::tsquery \
+     AND l.owner = $3 AND ($4 IS NULL OR l.resource = $4) LIMIT $2) AS counted) \
+     FROM unnest($1) WITH ORDINALITY AS asked (query, place) ORDER BY asked.place";
+
 /// The nodes at some places; column 21 says which place. `LIMIT 1` has each looked up by its key: else
 /// the server may read the whole table once for all of them.
 const AT: &str = concat!(
@@ -103,8 +119,10 @@ pub(crate) async fn find(
         return Ok(Err(behind));
     }
     let mut ranking = Ranking::new(request.clone(), limits);
-    if !ranking.query().is_empty() {
-        let places = places(tx, owner, &area, request, ranking.query(), limits).await?;
+    let counts = counts(tx, owner, &area, &ranking).await?;
+    ranking.counted(&counts);
+    if !ranking.proposals().is_empty() {
+        let places = places(tx, owner, &area, request, &ranking).await?;
         judge(tx, &places, &mut ranking).await?;
     }
     Ok(Ok(ranking.page()))
@@ -123,24 +141,78 @@ async fn area(tx: &Tx<'_>, owner: &Owner, scope: &SearchScope) -> Result<Area, F
     })
 }
 
+/// How often stands what is to be counted.
+async fn counts(
+    tx: &Tx<'_>,
+    owner: &Owner,
+    area: &Area,
+    ranking: &Ranking,
+) -> Result<Vec<usize>, Fault> {
+    let alternatives = ranking.to_count();
+    if alternatives.is_empty() {
+        return Ok(Vec::new());
+    }
+    let most = i64::try_from(ranking.count_to()).unwrap_or(i64::MAX);
+    let asked = |scope: &str| {
+        let each = alternatives.iter();
+        let each = each.map(|one| expression(scope, std::slice::from_ref(one)));
+        params![each.collect::<Vec<String>>(), most]
+    };
+    let (sql, params) = match area {
+        Area::Conversation(conv, path) => {
+            let mut params = asked(&conversation_term(conv.key));
+            params.push(Param::new(conv.key));
+            params.extend(on_path(path.as_deref()));
+            (COUNT_IN_CONVERSATION, params)
+        }
+        Area::Owner(resource) => {
+            let mut params = asked(&owner_term(owner));
+            params.extend(params![owner.as_str(), stored(resource.as_deref())]);
+            (COUNT_OF_OWNER, params)
+        }
+    };
+    let rows = tx.rows(sql, params).await?;
+    let counts = rows.iter().map(|row| {
+        let count = get::<i64>(row, 0)?;
+        Ok(usize::try_from(count).unwrap_or(usize::MAX))
+    });
+    counts.collect()
+}
+
+fn stored(resource: Option<&str>) -> Option<Bytea> {
+    resource.map(|name| Bytea::Text(name.into()))
+}
+
+/// A path's stretches in columns.
+fn on_path(path: Option<&[Stretch]>) -> Vec<Param> {
+    let column = |of: fn(&Stretch) -> i32| -> Option<Vec<i32>> {
+        path.map(|path| path.iter().map(of).collect())
+    };
+    params![
+        column(|stretch| stretch.segment),
+        column(|stretch| stretch.from),
+        column(|stretch| stretch.to)
+    ]
+}
+
 /// What the index proposes: one more at most than is judged.
 async fn places(
     tx: &Tx<'_>,
     owner: &Owner,
     area: &Area,
     request: &SearchRequest,
-    query: &Query,
-    limits: &SearchLimits,
+    ranking: &Ranking,
 ) -> Result<Vec<Place>, Fault> {
     let kinds = request.kinds.iter().map(|kind| i16::from(kind.code()));
     let audience = match request.hidden {
         Hidden::LeaveOut => SHOWN,
         Hidden::Include => 0,
     };
-    let limit = i64::try_from(limits.nodes).unwrap_or(i64::MAX);
+    let limit = i64::try_from(ranking.most_nodes()).unwrap_or(i64::MAX);
+    let alternatives = ranking.proposals();
     let asked = |scope: &str| -> Vec<Param> {
         params![
-            expression(scope, query),
+            expression(scope, &alternatives),
             kinds.clone().collect::<Vec<i16>>(),
             audience,
             request.since_ms,
@@ -150,24 +222,16 @@ async fn places(
     };
     match area {
         Area::Conversation(conv, path) => {
-            let column = |of: fn(&Stretch) -> i32| -> Option<Vec<i32>> {
-                path.as_ref().map(|path| path.iter().map(of).collect())
-            };
             let mut params = asked(&conversation_term(conv.key));
-            params.extend(params![
-                conv.key,
-                column(|stretch| stretch.segment),
-                column(|stretch| stretch.from),
-                column(|stretch| stretch.to)
-            ]);
+            params.push(Param::new(conv.key));
+            params.extend(on_path(path.as_deref()));
             let rows = tx.rows(IN_CONVERSATION, params).await?;
             let places = rows.iter().map(|row| place(row, conv.id.clone()));
             places.collect()
         }
         Area::Owner(resource) => {
             let mut params = asked(&owner_term(owner));
-            let resource = resource.as_deref().map(|name| Bytea::Text(name.into()));
-            params.extend(params![owner.as_str(), resource]);
+            params.extend(params![owner.as_str(), stored(resource.as_deref())]);
             let rows = tx.rows(OF_OWNER, params).await?;
             let places = rows.iter().map(|row| {
                 let id = ConversationId::new(get::<&str>(row, 3)?);
@@ -189,16 +253,18 @@ fn place(row: &Row, conversation: ConversationId) -> Result<Place, Fault> {
     })
 }
 
-/// The query in the server's own language. Terms have no quotes and no backslashes, so none can end
-/// one.
-fn expression(scope: &str, query: &Query) -> String {
-    let conditions = query.conditions();
-    let conditions = conditions.iter().map(|condition| {
-        let prefix = if condition.prefix { ":*" } else { "" };
-        format!("'{}'{prefix}", condition.term)
-    });
-    let conditions: Vec<String> = conditions.collect();
-    format!("'{scope}' & ({} | '{ANY}')", conditions.join(" & "))
+/// The alternatives in the server's own language. Terms have no quotes and no backslashes, so none can
+/// end one.
+fn expression(scope: &str, alternatives: &[Vec<Condition<'_>>]) -> String {
+    let conditions = |alternative: &Vec<Condition<'_>>| {
+        let conditions = alternative.iter().map(|condition| {
+            let prefix = if condition.prefix { ":*" } else { "" };
+            format!("'{}'{prefix}", condition.term)
+        });
+        format!("({})", conditions.collect::<Vec<_>>().join(" & "))
+    };
+    let alternatives: Vec<String> = alternatives.iter().map(conditions).collect();
+    format!("'{scope}' & ({} | '{ANY}')", alternatives.join(" | "))
 }
 
 /// Reads and judges places until there is enough. What is damaged is not found; whoever reads it is

@@ -37,11 +37,15 @@ pub(crate) fn key_of(entry: i64) -> i64 {
     }
 }
 
-/// The numbers that nodes of a conversation can have, whose next node would be `next_seq`: those of
-/// its newest nodes first.
-pub(crate) fn of_conversation(no: u32, next_seq: u32) -> impl Iterator<Item = RangeInclusive<i64>> {
-    let part = move |first, last| of_key(key(no, first))..=of_key(key(no, last));
-    let far = (next_seq > NEAR).then(|| part(NEAR, u32::MAX));
+/// The numbers that nodes of conversations can have, which follow each other and of which the longest
+/// has so many nodes: those of later nodes first.
+pub(crate) fn of_conversations(
+    numbers: &RangeInclusive<u32>,
+    longest: u32,
+) -> impl Iterator<Item = RangeInclusive<i64>> + use<> {
+    let (from, to) = (*numbers.start(), *numbers.end());
+    let part = move |first, last| of_key(key(from, first))..=of_key(key(to, last));
+    let far = (longest > NEAR).then(|| part(NEAR, u32::MAX));
     far.into_iter().chain([part(0, NEAR - 1)])
 }
 
@@ -58,8 +62,11 @@ mod tests {
                 let entry = of_key(key(no, seq));
                 assert_eq!(key_of(entry), key(no, seq), "{no} {seq}");
                 for other in conversations {
-                    let found = of_conversation(other, u32::MAX).any(|part| part.contains(&entry));
-                    assert_eq!(found, other == no, "{no} {seq} in {other}");
+                    let found = |numbers| {
+                        of_conversations(&numbers, u32::MAX).any(|part| part.contains(&entry))
+                    };
+                    assert_eq!(found(other..=other), other == no, "{no} {seq} in {other}");
+                    assert_eq!(found(0..=other), other >= no, "{no} {seq} up to {other}");
                 }
                 all.push(entry);
             }
@@ -72,7 +79,7 @@ mod tests {
 
     #[test]
     fn a_short_conversation_is_one_range() {
-        assert_eq!(of_conversation(7, NEAR).count(), 1);
-        assert_eq!(of_conversation(7, NEAR + 1).count(), 2);
+        assert_eq!(of_conversations(&(7..=7), NEAR).count(), 1);
+        assert_eq!(of_conversations(&(7..=7), NEAR + 1).count(), 2);
     }
 }

@@ -10,10 +10,11 @@
 //!
 //! Not here: when the steps of [`tidy`] run.
 
-use std::ops::ControlFlow;
+use std::collections::BTreeMap;
+use std::ops::{ControlFlow, RangeInclusive};
 
 use contexture_ir::{ConversationId, Owner};
-use contexture_store::rules::{self, Candidate, Query, Ranking};
+use contexture_store::rules::{self, Candidate, Condition, Ranking};
 use contexture_store::{Error, Limits, Node, SearchPage, SearchRequest};
 use rusqlite::{Connection, Row, TransactionBehavior, params};
 
@@ -34,7 +35,7 @@ const STEP_BYTES: usize = 8 << 20;
 /// How many pages one step of merging writes, about.
 const STEP_PAGES: i64 = 100;
 
-/// An owner with so many conversations at most is searched one by one, others through the whole
+/// An owner with so many conversations at most is searched where these are, others through the whole
 /// index: what it costs then depends on everybody's texts.
 const FEW_CONVERSATIONS: u32 = 256;
 
@@ -190,28 +191,14 @@ pub(crate) const OF_OWNER: &str = "SELECT search.rowid, c.id FROM search JOIN co
      WHERE search MATCH ?1 AND c.owner = ?2 AND (?3 IS NULL OR c.resource = ?3) \
      ORDER BY search.rowid DESC";
 
-/// A conversation to look in.
-pub(crate) struct Place {
-    no: u32,
-    id: ConversationId,
-    next_seq: u32,
-}
-
-impl Place {
-    fn of(conv: &Conv) -> Self {
-        Self {
-            no: conv.no,
-            id: conv.id.clone(),
-            next_seq: conv.next_seq,
-        }
-    }
-}
-
 /// Where to look, found out before anything is read.
 pub(crate) enum Area {
     /// In these conversations, on a path if there is only one.
     Few {
-        conversations: Vec<Place>,
+        /// By number.
+        conversations: BTreeMap<u32, ConversationId>,
+        /// Their numbers, the newest first.
+        runs: Vec<Run>,
         path: Option<Vec<Stretch>>,
     },
     /// In all of the owner, of one resource or of all.
@@ -221,21 +208,33 @@ pub(crate) enum Area {
     },
 }
 
+/// Conversations whose numbers follow each other: the index is asked for them at once.
+pub(crate) struct Run {
+    numbers: RangeInclusive<u32>,
+    /// How many nodes the longest has.
+    longest: u32,
+}
+
 impl Area {
     pub(crate) fn conversation(conv: &Conv) -> Self {
-        Self::Few {
-            conversations: vec![Place::of(conv)],
-            path: None,
-        }
+        Self::one(conv, None)
     }
 
     pub(crate) fn path(conn: &Connection, conv: &Conv, end: &Tip) -> Result<Self, Fault> {
         let mut path = stretches(conn, conv.no, end.position, 1, end.position.depth)?;
         path.sort_unstable_by_key(|stretch| stretch.seq);
-        Ok(Self::Few {
-            conversations: vec![Place::of(conv)],
-            path: Some(path),
-        })
+        Ok(Self::one(conv, Some(path)))
+    }
+
+    fn one(conv: &Conv, path: Option<Vec<Stretch>>) -> Self {
+        Self::Few {
+            conversations: [(conv.no, conv.id.clone())].into(),
+            runs: vec![Run {
+                numbers: conv.no..=conv.no,
+                longest: conv.next_seq,
+            }],
+            path,
+        }
     }
 
     pub(crate) fn of_owner(
@@ -243,7 +242,7 @@ impl Area {
         owner: &Owner,
         resource: Option<&str>,
     ) -> Result<Self, Fault> {
-        let few = conn
+        let mut few = conn
             .prepare_cached(
                 "SELECT no, id, next_seq FROM conversations WHERE owner = ?1 \
                  AND (?2 IS NULL OR resource = ?2) LIMIT ?3",
@@ -259,17 +258,71 @@ impl Area {
                 resource: resource.map(str::to_owned),
             });
         }
-        let few = few.into_iter();
-        let few = few.map(|(no, id, next_seq)| {
-            let id = conversation_id(id)?;
-            Ok(Place { no, id, next_seq })
-        });
-        let mut conversations = few.collect::<Result<Vec<_>, Fault>>()?;
-        conversations.sort_unstable_by_key(|place| std::cmp::Reverse(place.no));
+        few.sort_unstable_by_key(|(no, _, _)| std::cmp::Reverse(*no));
+        let mut conversations = BTreeMap::new();
+        let mut runs: Vec<Run> = Vec::new();
+        for (no, id, next_seq) in few {
+            conversations.insert(no, conversation_id(id)?);
+            match runs.last_mut() {
+                Some(run) if no.checked_add(1) == Some(*run.numbers.start()) => {
+                    run.numbers = no..=*run.numbers.end();
+                    run.longest = run.longest.max(next_seq);
+                }
+                _ => runs.push(Run {
+                    numbers: no..=no,
+                    longest: next_seq,
+                }),
+            }
+        }
         Ok(Self::Few {
             conversations,
+            runs,
             path: None,
         })
+    }
+
+    /// Goes through what the index has that fulfils `asked`: conversations and keys.
+    fn each(
+        &self,
+        conn: &Connection,
+        asked: &str,
+        mut visit: impl FnMut(&ConversationId, i64) -> Result<ControlFlow<()>, Fault>,
+    ) -> Result<(), Fault> {
+        match self {
+            Self::Few {
+                conversations,
+                runs,
+                path,
+            } => {
+                let mut statement = conn.prepare_cached(IN_RANGE)?;
+                let parts = |run: &Run| entry::of_conversations(&run.numbers, run.longest);
+                for part in runs.iter().flat_map(parts) {
+                    let mut rows = statement.query(params![asked, part.start(), part.end()])?;
+                    while let Some(row) = rows.next()? {
+                        let node = entry::key_of(row.get(0)?);
+                        let no = u32::try_from(node >> 32).ok();
+                        let conversation = no.and_then(|no| conversations.get(&no));
+                        if let Some(conversation) = conversation
+                            && path.as_ref().is_none_or(|path| on_path(path, node))
+                            && visit(conversation, node)?.is_break()
+                        {
+                            return Ok(());
+                        }
+                    }
+                }
+            }
+            Self::Many { owner, resource } => {
+                let mut statement = conn.prepare_cached(OF_OWNER)?;
+                let mut rows = statement.query(params![asked, owner.as_str(), resource])?;
+                while let Some(row) = rows.next()? {
+                    let id = conversation_id(row.get(1)?)?;
+                    if visit(&id, entry::key_of(row.get(0)?))?.is_break() {
+                        return Ok(());
+                    }
+                }
+            }
+        }
+        Ok(())
     }
 }
 
@@ -281,56 +334,30 @@ pub(crate) fn search(
     limits: &Limits,
 ) -> Result<SearchPage, Fault> {
     let mut ranking = Ranking::new(request, &limits.search);
-    if ranking.query().is_empty() {
-        return Ok(ranking.page());
-    }
-    let asked = expression(ranking.query());
-    match area {
-        Area::Few {
-            conversations,
-            path,
-        } => {
-            for place in conversations {
-                if one(conn, &mut ranking, &asked, place, path.as_deref())?.is_break() {
-                    break;
-                }
-            }
-        }
-        Area::Many { owner, resource } => {
-            let mut statement = conn.prepare_cached(OF_OWNER)?;
-            let mut rows = statement.query(params![asked, owner.as_str(), resource])?;
-            while let Some(row) = rows.next()? {
-                let id = conversation_id(row.get(1)?)?;
-                if offer(conn, &mut ranking, &id, entry::key_of(row.get(0)?))?.is_break() {
-                    break;
-                }
-            }
-        }
+    let counts = ranking.to_count().into_iter();
+    let counts = counts.map(|one| count(conn, area, &expression(&[one]), ranking.count_to()));
+    let counts = counts.collect::<Result<Vec<_>, _>>()?;
+    ranking.counted(&counts);
+    let asked = expression(&ranking.proposals());
+    if !asked.is_empty() {
+        area.each(conn, &asked, |conversation, node| {
+            offer(conn, &mut ranking, conversation, node)
+        })?;
     }
     Ok(ranking.page())
 }
 
-/// Offers what the index has of one conversation.
-fn one(
-    conn: &Connection,
-    ranking: &mut Ranking,
-    asked: &str,
-    place: &Place,
-    path: Option<&[Stretch]>,
-) -> Result<ControlFlow<()>, Fault> {
-    let mut statement = conn.prepare_cached(IN_RANGE)?;
-    for part in entry::of_conversation(place.no, place.next_seq) {
-        let mut rows = statement.query(params![asked, part.start(), part.end()])?;
-        while let Some(row) = rows.next()? {
-            let node = entry::key_of(row.get(0)?);
-            if path.is_none_or(|path| on_path(path, node))
-                && offer(conn, ranking, &place.id, node)?.is_break()
-            {
-                return Ok(ControlFlow::Break(()));
-            }
-        }
-    }
-    Ok(ControlFlow::Continue(()))
+/// How much the index has that fulfils `asked`; at most so much.
+fn count(conn: &Connection, area: &Area, asked: &str, most: usize) -> Result<usize, Fault> {
+    let mut count = 0;
+    area.each(conn, asked, |_, _| {
+        count += 1;
+        Ok(match count < most {
+            true => ControlFlow::Continue(()),
+            false => ControlFlow::Break(()),
+        })
+    })?;
+    Ok(count)
 }
 
 /// Whether a node's key lies in a path's stretches, which are in order.
@@ -375,19 +402,15 @@ fn conversation_id(id: String) -> Result<ConversationId, Fault> {
     ConversationId::new(id).map_err(|error| corrupt(error.to_string()))
 }
 
-/// The query in the index's own language. Terms have no quotes, so none can end one.
-fn expression(query: &Query) -> String {
-    let mut out = String::new();
-    for condition in query.conditions() {
-        if !out.is_empty() {
-            out.push_str(" AND ");
-        }
-        out.push('"');
-        out.push_str(condition.term);
-        out.push('"');
-        if condition.prefix {
-            out.push('*');
-        }
-    }
-    out
+/// The alternatives in the index's own language. Terms have no quotes, so none can end one.
+fn expression(alternatives: &[Vec<Condition<'_>>]) -> String {
+    let conditions = |alternative: &Vec<Condition<'_>>| {
+        let conditions = alternative.iter().map(|condition| {
+            let prefix = if condition.prefix { "*" } else { "" };
+            format!("\"{}\"{prefix}", condition.term)
+        });
+        format!("({})", conditions.collect::<Vec<_>>().join(" AND "))
+    };
+    let alternatives: Vec<String> = alternatives.iter().map(conditions).collect();
+    alternatives.join(" OR ")
 }

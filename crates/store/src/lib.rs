@@ -81,7 +81,7 @@ pub use refs::{
 pub use response::{ResponseInputs, ResponseRecord, ResponseStatus};
 pub use search::{
     Coverage, Hidden, Hit, Search, SearchCursor, SearchLimits, SearchPage, SearchRequest,
-    SearchScope, Snippet,
+    SearchScope, Snippet, Words,
 };
 pub use state::{
     State, StateChange, StateEntry, StateOp, StatePatch, StateRequest, StateRoot, StateValues,

@@ -19,7 +19,8 @@ use crate::read::At;
 /// A store whose texts can be searched.
 #[async_trait]
 pub trait Search: Send + Sync {
-    /// The nodes whose text has everything the query asks for, best first.
+    /// The nodes whose text has what the query asks for, best first: everything of it, or any of it
+    /// ([`SearchRequest::words`]).
     ///
     /// Any text is a query, see [`rules::Query`](crate::rules::Query); one that asks for nothing
     /// finds nothing. What is searched of a node says [`rules::said`](crate::rules::said): of a long
@@ -28,7 +29,7 @@ pub trait Search: Send + Sync {
     /// # Errors
     ///
     /// [`Error::NotFound`] for a conversation that is not there or not the owner's, or the end of a
-    /// path; [`Error::Limit`] for a query or a page beyond the limits.
+    /// path; [`Error::Limit`] for a query or a page beyond the limits ([`SearchLimits`]).
     async fn find(&self, owner: &Owner, request: SearchRequest) -> Result<SearchPage, Error>;
 }
 
@@ -37,6 +38,8 @@ pub trait Search: Send + Sync {
 pub struct SearchRequest {
     /// The query.
     pub query: String,
+    /// Whether a text must have all of it. Default: yes.
+    pub words: Words,
     /// Where to look.
     pub scope: SearchScope,
     /// Nodes of these kinds only; none: of all.
@@ -59,6 +62,7 @@ impl SearchRequest {
     pub fn new(query: impl Into<String>, scope: SearchScope) -> Self {
         Self {
             query: query.into(),
+            words: Words::default(),
             scope,
             kinds: Vec::new(),
             hidden: Hidden::default(),
@@ -68,6 +72,21 @@ impl SearchRequest {
             after: None,
         }
     }
+}
+
+/// How much of a query a text must have. A phrase in double quotes is one word here.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Words {
+    /// All words.
+    #[default]
+    All,
+    /// Any word: the more of them a text has, and the rarer in the scope, the better.
+    ///
+    /// How often words occur is counted in the whole scope, whatever else the request leaves out. The
+    /// rarest are looked for, as many as together occur in at most [`SearchLimits::any_nodes`] nodes;
+    /// the others only add to the score of what those find. If even the rarest occurs in more, the
+    /// newest nodes that have any are looked at ([`Coverage::Newest`]).
+    Any,
 }
 
 /// Where to look.
@@ -134,7 +153,8 @@ pub struct Hit {
     pub message_id: Option<MessageId>,
     /// What kind of item it is.
     pub kind: NodeKind,
-    /// Higher is better. Comparable within one query only.
+    /// Higher is better. Comparable within one query only; with [`Words::Any`] only while nothing is
+    /// added or removed.
     pub score: u32,
     /// The stretch of its text that shows why.
     pub snippet: Snippet,
@@ -175,6 +195,10 @@ pub struct SearchLimits {
     pub nodes: usize,
     /// Bytes of items that are judged; see [`Coverage::Newest`]. Default 32 MiB.
     pub bytes: usize,
+    /// Different words of a query of which any will do. Default 32.
+    pub any_words: usize,
+    /// Nodes that are judged where any word will do; see [`Words::Any`]. Default 1,000.
+    pub any_nodes: usize,
 }
 
 impl Default for SearchLimits {
@@ -184,6 +208,8 @@ impl Default for SearchLimits {
             hits: 1000,
             nodes: 10_000,
             bytes: 32 << 20,
+            any_words: 32,
+            any_nodes: 1000,
         }
     }
 }

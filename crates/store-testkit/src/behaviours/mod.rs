@@ -222,6 +222,8 @@ static TABLE: &[Behaviour] = table! {
     Base searching:
         every_store_finds_the_same
         any_text_is_a_query
+        any_word_will_do_if_asked
+        rare_words_find_and_frequent_ones_rank
         snippets_are_plain_text_with_places
         what_was_said_is_found
         scopes_bound_where_it_looks

@@ -3,12 +3,14 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use contexture_ir::{Audience, FunctionCall, FunctionCallOutput, Item, MessageId, Output, Role};
+use contexture_ir::{
+    Audience, FunctionCall, FunctionCallOutput, Item, MessageId, NodeId, Output, Role,
+};
 use contexture_store::rules::{self, Query};
 use contexture_store::{
     Activation, AppendRequest, At, Coverage, Error, Hidden, Hit, NewConversation, NewItem,
     NodeKind, RedactRequest, RefChange, Search, SearchCursor, SearchPage, SearchRequest,
-    SearchScope, Store, Thing,
+    SearchScope, Store, Thing, Words,
 };
 use proptest::prelude::*;
 use proptest::strategy::ValueTree;
@@ -20,6 +22,7 @@ type Tested = Arc<dyn Store>;
 
 static CORPUS: &str = include_str!("../../data/search/corpus.txt");
 static QUERIES: &str = include_str!("../../data/search/queries.txt");
+static ANY: &str = include_str!("../../data/search/any.txt");
 
 /// Names and texts.
 fn corpus() -> Vec<(&'static str, &'static str)> {
@@ -164,6 +167,190 @@ pub(super) async fn any_text_is_a_query(store: Tested) {
         found += usize::from(!hits.is_empty());
     }
     assert!(found > 100, "only {found} queries find anything");
+}
+
+fn any_of(chat: &Chat, query: &str) -> SearchRequest {
+    SearchRequest {
+        words: Words::Any,
+        ..all(chat, query)
+    }
+}
+
+/// The logarithm to the base 2 in sixteenths, by straight lines between powers.
+fn logarithm(count: usize) -> u32 {
+    let whole = count.ilog2();
+    let part = (16 * count) >> whole;
+    16 * whole + u32::try_from(part).unwrap() - 16
+}
+
+/// What each text scores, counted without a store.
+fn scores<'a>(texts: &'a [(NodeId, String)], words: &[&str]) -> Vec<(u32, &'a NodeId)> {
+    let mut pieces: Vec<Query> = Vec::new();
+    for word in words {
+        let piece = Query::parse(word);
+        if !piece.is_empty() && !pieces.contains(&piece) {
+            pieces.push(piece);
+        }
+    }
+    let counts = pieces.iter().map(|piece| {
+        let has = |text: &str| {
+            let all = rules::index_terms(text);
+            piece.conditions().iter().all(|wanted| {
+                let mut terms = all.split(' ');
+                terms.any(|term| {
+                    term == wanted.term || (wanted.prefix && term.starts_with(wanted.term))
+                })
+            })
+        };
+        texts.iter().filter(|(_, text)| has(text)).count()
+    });
+    let counts: Vec<usize> = counts.collect();
+    let most = counts.iter().copied().max().unwrap_or(0);
+    let score = |text: &str| {
+        let each = pieces.iter().zip(&counts).map(|(piece, count)| {
+            let score = rules::judge(piece, text).map_or(0, |found| found.score);
+            score * (16 + logarithm(most.max(1)) - logarithm((*count).max(1))) / 16
+        });
+        each.sum()
+    };
+    let all = texts.iter().map(|(node, text)| (score(text), node));
+    let mut found: Vec<_> = all.filter(|(score, _)| *score > 0).collect();
+    found.sort_unstable_by_key(|(score, node)| (std::cmp::Reverse(*score), *node));
+    found
+}
+
+/// Any word will do, rare ones weigh more, and every store ranks alike.
+pub(super) async fn any_word_will_do_if_asked(store: Tested) {
+    let Some(chat) = library(store).await else {
+        return;
+    };
+    let corpus = corpus();
+    for line in ANY.lines() {
+        let (query, expected) = line.split_once('\t').unwrap();
+        let hits = find_with(&chat, any_of(&chat, query)).await.unwrap().hits;
+        let mut names: Vec<(u32, Vec<&str>)> = Vec::new();
+        for (name, _) in &corpus {
+            let Some(hit) = hits.iter().find(|hit| hit.node == node(name)) else {
+                continue;
+            };
+            match names.iter_mut().find(|(score, _)| *score == hit.score) {
+                Some((_, names)) => names.push(name),
+                None => names.push((hit.score, vec![name])),
+            }
+        }
+        names.sort_by_key(|(score, _)| std::cmp::Reverse(*score));
+        let names: Vec<String> = names.iter().map(|(_, names)| names.join(" ")).collect();
+        assert_eq!(names.join(", "), expected, "{query}");
+    }
+    let texts = corpus.iter().map(|(name, text)| named(name, text));
+    let texts = texts.map(|item| (item.id, rules::said(&item.json)));
+    let texts: Vec<(NodeId, String)> = texts.collect();
+    let words = corpus.iter().flat_map(|(_, text)| text.split_whitespace());
+    let words: Vec<&str> = words
+        .filter(|word| !word.contains(['"', '“', '”']))
+        .collect();
+    let mut runner = TestRunner::new_with_rng(
+        Config::default(),
+        TestRng::deterministic_rng(RngAlgorithm::ChaCha),
+    );
+    let query = proptest::collection::vec(proptest::sample::select(words), 0..9);
+    for _ in 0..300 {
+        let words = query.new_tree(&mut runner).unwrap().current();
+        let query = words.join(" ");
+        let page = find_with(&chat, any_of(&chat, &query)).await.unwrap();
+        let got: Vec<_> = page.hits.iter().map(|hit| (hit.score, &hit.node)).collect();
+        assert_eq!(got, scores(&texts, &words), "{query}");
+        assert_eq!(page.coverage, Coverage::Whole, "{query}");
+    }
+    // Pages follow each other as they do where all words are wanted.
+    let request = any_of(&chat, "the dog cafe");
+    let whole = find_with(&chat, request.clone()).await.unwrap().hits;
+    let first = SearchRequest {
+        limit: 3,
+        ..request.clone()
+    };
+    let first = find_with(&chat, first).await.unwrap();
+    let rest = SearchRequest {
+        after: first.next,
+        ..request
+    };
+    let rest = find_with(&chat, rest).await.unwrap().hits;
+    assert_eq!([first.hits, rest].concat(), whole);
+}
+
+/// How much is looked at has a limit: rare words decide what is found, frequent ones only how well.
+pub(super) async fn rare_words_find_and_frequent_ones_rank(store: Tested) {
+    if store.search().is_none() {
+        return;
+    }
+    let chat = Chat::start(store).await;
+    let limits = chat.store.limits().search.clone();
+    let count = limits.any_nodes + 1;
+    let items = (0..count).map(|n| NewItem {
+        created_ms: NOW + n as i64,
+        ..named(&n.to_string(), &format!("word n{n} every{}", n % 2))
+    });
+    let items: Vec<NewItem> = items.collect();
+    for items in items.chunks(1000) {
+        chat.tip("main", items.to_vec()).await.unwrap();
+    }
+    for scope in [
+        SearchScope::Owner,
+        SearchScope::Conversation(chat.id.clone()),
+        SearchScope::Path {
+            conversation: chat.id.clone(),
+            at: on("main"),
+        },
+    ] {
+        for (query, first, found, coverage) in [
+            ("word n7", 7, 1, Coverage::Whole),
+            (
+                "n7 word every0 n8",
+                8,
+                count - count / 2 + 1,
+                Coverage::Whole,
+            ),
+            (
+                "every1 word",
+                count - 1 - count % 2,
+                count / 2,
+                Coverage::Whole,
+            ),
+            ("word never", count - 1, count - 1, Coverage::Newest),
+            ("never", 0, 0, Coverage::Whole),
+        ] {
+            let request = SearchRequest {
+                scope: scope.clone(),
+                kinds: vec![NodeKind::User],
+                ..any_of(&chat, query)
+            };
+            let page = find_with(&chat, request.clone()).await.unwrap();
+            let hits = page.hits.len();
+            assert_eq!(
+                (hits, page.coverage),
+                (found.min(1000), coverage),
+                "{query}"
+            );
+            if found > 0 {
+                assert_eq!(page.hits[0].node, node(&first.to_string()), "{query}");
+            }
+            let none = SearchRequest {
+                kinds: vec![NodeKind::Assistant],
+                ..request
+            };
+            assert!(
+                find_with(&chat, none).await.unwrap().hits.is_empty(),
+                "{query}"
+            );
+        }
+    }
+    let words = |count: usize| (0..count).map(|n| format!("w{n} ")).collect::<String>();
+    let most = any_of(&chat, &words(limits.any_words));
+    assert!(find_with(&chat, most).await.unwrap().hits.is_empty());
+    match find_with(&chat, any_of(&chat, &words(limits.any_words + 1))).await {
+        Err(Error::Limit { limit, .. }) => assert_eq!(limit, "search_any_words"),
+        other => panic!("{other:?}"),
+    }
 }
 
 pub(super) async fn snippets_are_plain_text_with_places(store: Tested) {

@@ -9,7 +9,7 @@ use super::tree::{Placed, Tree};
 use super::{MemoryStore, World};
 use crate::error::Error;
 use crate::rules::{self, Candidate, Ranking};
-use crate::search::{Search, SearchPage, SearchRequest, SearchScope};
+use crate::search::{Search, SearchPage, SearchRequest, SearchScope, Words};
 
 #[async_trait]
 impl Search for MemoryStore {
@@ -18,16 +18,35 @@ impl Search for MemoryStore {
         rules::check_search(&request, limits)?;
         let mut world = self.world();
         let places = places(&mut world, owner, &request.scope)?;
+        let words = request.words;
         let mut ranking = Ranking::new(request, limits);
-        for (tree, placed) in places {
+        // A backend with an index offers what it gave; here the rules are the index.
+        let mut has: Vec<Vec<bool>> = Vec::new();
+        if words == Words::Any {
+            let has_of = |(_, placed): &(&Tree, &Placed)| match placed.node.redacted_ms {
+                None => rules::proposed(ranking.query(), &rules::said(&placed.node.json)),
+                Some(_) => Vec::new(),
+            };
+            has = places.iter().map(has_of).collect();
+            let count = |piece| {
+                has.iter()
+                    .filter(|has| has.get(piece) == Some(&true))
+                    .count()
+            };
+            let counts: Vec<usize> = (0..ranking.to_count().len()).map(count).collect();
+            ranking.counted(&counts);
+        }
+        for (number, (tree, placed)) in places.into_iter().enumerate() {
             let node = &placed.node;
             let admitted = ranking.admits(node.kind, node.audience, node.created_ms);
             if !admitted || node.redacted_ms.is_some() {
                 continue;
             }
-            // A backend with an index offers what it gave; here the judge is the index.
-            let text = rules::said(&node.json);
-            if rules::judge(ranking.query(), &text).is_some()
+            let proposed = match words {
+                Words::All => rules::judge(ranking.query(), &rules::said(&node.json)).is_some(),
+                Words::Any => has.get(number).is_some_and(|has| ranking.proposes(has)),
+            };
+            if proposed
                 && ranking
                     .offer(&Candidate::of(&tree.record.id, node))
                     .is_break()

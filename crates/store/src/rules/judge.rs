@@ -2,13 +2,15 @@
 //!
 //! The score depends on the query and the text alone: a hit counts more the more often and the
 //! more densely a piece occurs, each further occurrence for less. It is whole-number arithmetic, so
-//! every backend and machine ranks alike, and nobody's texts move another's scores.
+//! every backend and machine ranks alike, and nobody's texts move another's scores. Where any piece
+//! will do, each has a weight besides.
 //!
-//! Not here: which texts are asked about.
+//! Not here: which texts are asked about, what pieces weigh.
 
 use std::ops::Range;
 
-use super::query::{Extent, Piece, Query, Wanted};
+use super::query::{Condition, Extent, Piece, Query, Wanted};
+use super::rarity::{ONE, Weight};
 use super::terms::{Purpose, Term, terms};
 
 /// A text that is what was looked for.
@@ -34,6 +36,62 @@ pub fn judge(query: &Query, text: &str) -> Option<Found> {
     if query.is_empty() {
         return None;
     }
+    let seen = look(query, text);
+    let has_all = seen.pieces.iter().all(|places| !places.is_empty());
+    has_all.then(|| seen.found(|_| ONE))
+}
+
+/// Looks for any piece of a query, each weighing what it is given; `None` if all are missing that are
+/// looked for.
+pub(super) fn judge_any(query: &Query, weights: &[Weight], text: &str) -> Option<Found> {
+    let seen = look(query, text);
+    let mut both = seen.pieces.iter().zip(weights);
+    let has_any = both.any(|(places, weight)| weight.looked_for && !places.is_empty());
+    has_any.then(|| seen.found(|piece| weights.get(piece).map_or(0, |one| one.factor)))
+}
+
+/// Which pieces of a query an index proposes a text for: those all of whose terms it has, side by side
+/// or not.
+#[must_use]
+pub fn proposed(query: &Query, text: &str) -> Vec<bool> {
+    let mut missing: Vec<Vec<Condition<'_>>> = query.alternatives();
+    terms(text, Purpose::Index, |term| {
+        for conditions in &mut missing {
+            conditions.retain(|wanted| match wanted.prefix {
+                true => !term.text.starts_with(wanted.term),
+                false => term.text != wanted.term,
+            });
+        }
+    });
+    missing.iter().map(Vec::is_empty).collect()
+}
+
+/// What was seen in a text.
+struct Seen {
+    /// Where each piece stands.
+    pieces: Vec<Vec<Range<usize>>>,
+    /// Its terms.
+    length: u64,
+}
+
+impl Seen {
+    fn found(self, factor: impl Fn(usize) -> u32) -> Found {
+        let mut found = Found {
+            score: 0,
+            places: Vec::new(),
+        };
+        for (piece, places) in self.pieces.into_iter().enumerate() {
+            let score = score(places.len() as u64, self.length);
+            let weighted = score.saturating_mul(factor(piece)) / ONE;
+            found.score = found.score.saturating_add(weighted);
+            found.places.extend(places);
+        }
+        found.places = joined(found.places);
+        found
+    }
+}
+
+fn look(query: &Query, text: &str) -> Seen {
     let wanted: Vec<&Wanted> = query.pieces.iter().flat_map(|piece| &piece.terms).collect();
     let mut occurrences: Vec<Vec<Occurrence>> = vec![Vec::new(); wanted.len()];
     let mut length: u64 = 0;
@@ -54,24 +112,16 @@ pub fn judge(query: &Query, text: &str) -> Option<Found> {
             }
         }
     });
-    let mut found = Found {
-        score: 0,
-        places: Vec::new(),
-    };
     let mut rest = occurrences.as_slice();
-    for piece in &query.pieces {
+    let pieces = query.pieces.iter().map(|piece| {
         let (own, others) = rest.split_at(piece.terms.len().min(rest.len()));
         rest = others;
-        let before = found.places.len();
-        piece.find(own, &mut found.places);
-        let times = found.places.len() - before;
-        if times == 0 {
-            return None;
-        }
-        found.score = found.score.saturating_add(score(times as u64, length));
+        piece.find(own)
+    });
+    Seen {
+        pieces: pieces.collect(),
+        length,
     }
-    found.places = joined(found.places);
-    Some(found)
 }
 
 /// BM25's curve with k = 1.2 and b = 0.75 for an average text of 100 terms, times 1,000; at most
@@ -96,9 +146,10 @@ impl Wanted {
 
 impl Piece {
     /// Where the terms stand side by side; `occurrences` are those of each term, by position.
-    fn find(&self, occurrences: &[Vec<Occurrence>], places: &mut Vec<Range<usize>>) {
+    fn find(&self, occurrences: &[Vec<Occurrence>]) -> Vec<Range<usize>> {
+        let mut places = Vec::new();
         let Some((first, others)) = occurrences.split_first() else {
-            return;
+            return places;
         };
         let offsets = self.terms.iter().skip(1).map(|wanted| wanted.offset);
         let others: Vec<(u32, &Vec<Occurrence>)> = offsets.zip(others).collect();
@@ -117,6 +168,7 @@ impl Piece {
                 places.push(begin.start..end);
             }
         }
+        places
     }
 }
 

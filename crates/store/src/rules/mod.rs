@@ -14,6 +14,7 @@ mod merge;
 mod page;
 mod query;
 mod rank;
+mod rarity;
 mod replay;
 mod response;
 mod root_record;
@@ -29,7 +30,7 @@ pub use check::{
 };
 pub use count::{Counters, count, follows};
 pub use filter::{Attributes, attributes, check_list, lists, matches, title_contains};
-pub use judge::{Found, judge};
+pub use judge::{Found, judge, proposed};
 pub use land::{BranchFacts, Landing, land};
 pub use merge::{Merged, merge};
 pub use page::{Extent, extent};

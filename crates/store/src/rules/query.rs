@@ -1,7 +1,7 @@
 //! What is looked for.
 //!
-//! Text separated by white space is looked for piece by piece; each piece must be there. Within a
-//! piece, and within double quotes, the terms must stand side by side. A `*` at the end of a piece
+//! Text separated by white space is looked for piece by piece; each piece must be there, or any, as
+//! the request says. Within a piece, and within double quotes, the terms must stand side by side. A `*` at the end of a piece
 //! or behind a closing quote makes the last word a beginning. Nothing else means anything: there is
 //! no syntax to get wrong.
 //!
@@ -79,14 +79,14 @@ impl Query {
     /// side is not asked.
     #[must_use]
     pub fn conditions(&self) -> Vec<Condition<'_>> {
-        let wanted = self.pieces.iter().flat_map(|piece| &piece.terms);
-        let all: BTreeSet<Condition<'_>> = wanted
-            .map(|wanted| Condition {
-                term: &wanted.text,
-                prefix: wanted.extent != Extent::Whole,
-            })
-            .collect();
-        all.into_iter().take(INDEX_CONDITIONS).collect()
+        conditions(&self.pieces)
+    }
+
+    /// The same of each piece: what every text has in which it stands.
+    #[must_use]
+    pub fn alternatives(&self) -> Vec<Vec<Condition<'_>>> {
+        let pieces = self.pieces.iter();
+        pieces.map(|piece| conditions([piece])).collect()
     }
 
     fn add(&mut self, text: &str, prefix: bool) {
@@ -115,6 +115,17 @@ impl Query {
             self.pieces.push(piece);
         }
     }
+}
+
+fn conditions<'a>(pieces: impl IntoIterator<Item = &'a Piece>) -> Vec<Condition<'a>> {
+    let wanted = pieces.into_iter().flat_map(|piece| &piece.terms);
+    let all: BTreeSet<Condition<'_>> = wanted
+        .map(|wanted| Condition {
+            term: &wanted.text,
+            prefix: wanted.extent != Extent::Whole,
+        })
+        .collect();
+    all.into_iter().take(INDEX_CONDITIONS).collect()
 }
 
 /// The next piece, whether its last word is a beginning, and what follows it.
@@ -202,6 +213,9 @@ mod tests {
             asked,
             [("a", false), ("a", true), ("b", false), ("東", true)]
         );
+        let alone = Query::parse("b-a a*");
+        let alone: Vec<usize> = alone.alternatives().iter().map(Vec::len).collect();
+        assert_eq!(alone, [2, 1]);
         let long: String = (0..1000).map(|n| format!("w{n} ")).collect();
         assert_eq!(Query::parse(&long).conditions().len(), INDEX_CONDITIONS);
     }

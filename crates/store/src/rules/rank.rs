@@ -11,13 +11,16 @@ use std::ops::ControlFlow;
 use contexture_ir::{Audience, ConversationId, MessageId, NodeId};
 
 use super::check::within;
-use super::judge::{Found, judge};
-use super::query::Query;
+use super::judge::{Found, judge, judge_any};
+use super::query::{Condition, Query};
+use super::rarity::{Weight, weights};
 use super::said::said;
 use super::snippet::snippet;
 use crate::error::Error;
 use crate::node::{Node, NodeKind};
-use crate::search::{Coverage, Hidden, Hit, SearchCursor, SearchLimits, SearchPage, SearchRequest};
+use crate::search::{
+    Coverage, Hidden, Hit, SearchCursor, SearchLimits, SearchPage, SearchRequest, Words,
+};
 
 /// Whether a search is within the limits.
 pub fn check_search(request: &SearchRequest, limits: &SearchLimits) -> Result<(), Error> {
@@ -26,6 +29,10 @@ pub fn check_search(request: &SearchRequest, limits: &SearchLimits) -> Result<()
         limits.query_bytes,
         request.query.len(),
     )?;
+    if request.words == Words::Any {
+        let words = Query::parse(&request.query).alternatives().len();
+        within("search_any_words", limits.any_words, words)?;
+    }
     within("search_hits", limits.hits, request.limit)
 }
 
@@ -67,6 +74,8 @@ pub struct Ranking {
     request: SearchRequest,
     limits: SearchLimits,
     query: Query,
+    /// What its pieces are worth, if any will do.
+    weights: Vec<Weight>,
     /// Best first, one more than asked for.
     hits: Vec<Hit>,
     nodes: usize,
@@ -80,6 +89,7 @@ impl Ranking {
     pub fn new(request: SearchRequest, limits: &SearchLimits) -> Self {
         Self {
             query: Query::parse(&request.query),
+            weights: Vec::new(),
             limits: limits.clone(),
             request,
             hits: Vec::new(),
@@ -93,6 +103,60 @@ impl Ranking {
     #[must_use]
     pub fn query(&self) -> &Query {
         &self.query
+    }
+
+    /// What is to be counted before anything is offered: in how many nodes of the scope each of these
+    /// stands, all its conditions. Nothing where all must be there.
+    #[must_use]
+    pub fn to_count(&self) -> Vec<Vec<Condition<'_>>> {
+        match self.request.words {
+            Words::All => Vec::new(),
+            Words::Any => self.query.alternatives(),
+        }
+    }
+
+    /// How far is counted: what is more frequent need not be known.
+    #[must_use]
+    pub fn count_to(&self) -> usize {
+        self.limits.any_nodes.saturating_add(1)
+    }
+
+    /// Takes what was counted, in the order of [`to_count`](Self::to_count).
+    pub fn counted(&mut self, counts: &[usize]) {
+        self.weights = weights(counts, self.limits.any_nodes);
+    }
+
+    /// What an index is asked for: texts that have all conditions of one of these. Nothing: there is
+    /// nothing to find.
+    #[must_use]
+    pub fn proposals(&self) -> Vec<Vec<Condition<'_>>> {
+        if self.query.is_empty() {
+            return Vec::new();
+        }
+        match self.request.words {
+            Words::All => vec![self.query.conditions()],
+            Words::Any => {
+                let both = self.query.alternatives().into_iter().zip(&self.weights);
+                let wanted = both.filter(|(_, weight)| weight.looked_for);
+                wanted.map(|(conditions, _)| conditions).collect()
+            }
+        }
+    }
+
+    /// The same question without an index, of a text that has these of [`to_count`](Self::to_count).
+    #[must_use]
+    pub fn proposes(&self, has: &[bool]) -> bool {
+        let mut both = has.iter().zip(&self.weights);
+        both.any(|(has, weight)| *has && weight.looked_for)
+    }
+
+    /// How many nodes are judged at most.
+    #[must_use]
+    pub fn most_nodes(&self) -> usize {
+        match self.request.words {
+            Words::All => self.limits.nodes,
+            Words::Any => self.limits.any_nodes,
+        }
     }
 
     /// Whether the request is about such nodes at all; only those are to be offered.
@@ -113,14 +177,18 @@ impl Ranking {
 
     /// Looks at a candidate; says when to stop.
     pub fn offer(&mut self, candidate: &Candidate<'_>) -> ControlFlow<()> {
-        if self.nodes >= self.limits.nodes || self.bytes >= self.limits.bytes {
+        if self.nodes >= self.most_nodes() || self.bytes >= self.limits.bytes {
             self.coverage = Coverage::Newest;
             return ControlFlow::Break(());
         }
         self.nodes += 1;
         self.bytes = self.bytes.saturating_add(candidate.json.len());
         let text = said(candidate.json);
-        if let Some(found) = judge(&self.query, &text) {
+        let found = match self.request.words {
+            Words::All => judge(&self.query, &text),
+            Words::Any => judge_any(&self.query, &self.weights, &text),
+        };
+        if let Some(found) = found {
             self.place(candidate, &text, &found);
         }
         ControlFlow::Continue(())
