@@ -3,7 +3,7 @@
 use async_trait::async_trait;
 use contexture_ir::Owner;
 use contexture_layers::{Found, LayerError, LayerHost, NoHost};
-use contexture_store::{SearchRequest, SearchScope};
+use contexture_store::{SearchRequest, SearchScope, Words};
 
 use crate::engine::Engine;
 
@@ -23,8 +23,11 @@ impl EngineHost {
 #[async_trait]
 impl LayerHost for EngineHost {
     async fn search(&self, query: &str, limit: usize) -> Result<Vec<Found>, LayerError> {
-        let mut request = SearchRequest::new(query, SearchScope::Owner);
-        request.limit = limit;
+        let request = SearchRequest {
+            words: Words::Any,
+            limit,
+            ..SearchRequest::new(query, SearchScope::Owner)
+        };
         let page = self.engine.search(&self.owner, request).await;
         let hits = page.map_err(LayerError::failed)?.hits;
         let found = hits.into_iter().map(|hit| Found {

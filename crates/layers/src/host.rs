@@ -10,7 +10,8 @@ use crate::error::LayerError;
 /// What a layer may ask of whoever runs it: a search over what the owner has kept, a model.
 #[async_trait]
 pub trait LayerHost: fmt::Debug + Send + Sync {
-    /// Texts of the owner's conversations that have the words of `query`, best first, at most `limit`.
+    /// Texts of the owner's conversations that have any word of `query`, at most `limit`: best first, by how many words
+    /// and how rare ones they have. Words are separated by white space, at most 32 of them.
     async fn search(&self, query: &str, limit: usize) -> Result<Vec<Found>, LayerError>;
 
     /// What a model answers to a prompt. Its tokens are in no run's figures: whoever offers the model counts them.

@@ -10,10 +10,12 @@
     reason = "test data: a file that is not as expected is a broken test suite"
 )]
 
+mod facts;
 mod files;
 mod recordings;
 mod schemas;
 
+pub use facts::{Question, Said, Speaker, questions};
 pub use files::{bytes, folder, list, read, swe_agent, tau_bench};
 pub use recordings::{Exchange, Recording, ai_sdk, exchanges};
 pub use schemas::{Validator, request_validator, schema};

@@ -1,20 +1,20 @@
 //! Retrieval: what the owner's other conversations say to what the person asks, found without a model.
 //!
-//! The words of the person's last message are looked for one by one, for a search wants all words of a query at once and
-//! a question has words that no answer has. A text counts by the words it has, rare ones more; by the names, numbers and
-//! identifiers it shares with the question; and by its age. With an [`Embedder`] the best are ranked again by meaning.
+//! The telling words of the person's last message are looked for: names, numbers and identifiers first. A text counts by
+//! the words it has, rare ones more, and a little by its age. With an [`Embedder`] the best are ranked again by meaning.
 //! What is on the path already is left out; each text is shown with the place it comes from.
 //!
-//! Not here: the index ([`LayerHost::search`](crate::LayerHost::search)), and notes that other layers keep.
+//! Not here: the index, and what a word weighs ([`LayerHost::search`](crate::LayerHost::search)); notes that other layers
+//! keep.
 
+use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::Arc;
 
 use async_trait::async_trait;
 use contexture_compile::{Band, Budget, Contribution, Stability};
-use contexture_ir::{ConversationId, Fragment, NodeId, Raw, hint, object};
-use futures_util::future::join_all;
+use contexture_ir::{Fragment, NodeId, Raw, hint, object};
 use jiff::Timestamp;
 use serde::Deserialize;
 use serde_json::json;
@@ -35,8 +35,8 @@ const TOOL: &str = "search_history";
 const WORDS: usize = 12;
 /// Bytes of a question that count: so many from its beginning, and so many from its end.
 const QUESTION: usize = 2_000;
-/// Texts looked at for one word.
-const HITS: usize = 50;
+/// Texts that are asked for: some are on the path, some say the same.
+const HITS: usize = 100;
 /// The most texts the tool gives.
 const MOST: usize = 20;
 /// Characters of a text that are shown.
@@ -89,8 +89,6 @@ struct Query {
 /// A text that may be shown.
 struct Candidate {
     found: Found,
-    words: f64,
-    names: f64,
     score: f64,
 }
 
@@ -127,42 +125,23 @@ impl Retrieval {
         on_path: &BTreeSet<NodeId>,
         limit: usize,
     ) -> Result<Vec<Candidate>, LayerError> {
-        let words = words(question);
-        let searches = words
-            .iter()
-            .map(|word| context.host.search(&word.text, HITS));
-        let mut candidates: BTreeMap<(ConversationId, NodeId), Candidate> = BTreeMap::new();
-        for (word, hits) in words.iter().zip(join_all(searches).await) {
-            let hits = hits?;
-            // 1 for a word that is everywhere, 6 for one that is in one text.
-            let rarity = f64::from(1 + (HITS / hits.len().max(1)).max(1).ilog2());
-            let best = hits.iter().map(|found| found.score).fold(0.0, f64::max);
-            for found in hits {
-                if on_path.contains(&found.node) {
-                    continue;
-                }
-                let fits = if best > 0.0 { found.score / best } else { 1.0 };
-                let place = (found.conversation.clone(), found.node);
-                let candidate = candidates.entry(place).or_insert_with(|| Candidate {
-                    found,
-                    words: 0.0,
-                    names: 0.0,
-                    score: 0.0,
-                });
-                candidate.words += rarity * (0.5 + 0.5 * fits);
-                if word.is_name {
-                    candidate.names += 1.0;
-                }
-            }
+        let query = words(question).join(" ");
+        if query.is_empty() {
+            return Ok(Vec::new());
         }
-        let mut candidates: Vec<Candidate> = candidates.into_values().collect();
-        let names = words.iter().filter(|word| word.is_name).count().max(1) as f64;
-        let most = candidates.iter().map(|one| one.words).fold(1.0, f64::max);
-        for one in &mut candidates {
-            let age_ms = context.now_ms.saturating_sub(one.found.at_ms).max(0);
+        let mut hits = context.host.search(&query, HITS).await?;
+        hits.retain(|found| !on_path.contains(&found.node));
+        let best = hits.iter().map(|found| found.score).fold(0.0, f64::max);
+        let candidates = hits.into_iter().map(|found| {
+            let fits = if best > 0.0 { found.score / best } else { 1.0 };
+            let age_ms = context.now_ms.saturating_sub(found.at_ms).max(0);
             let months = (age_ms / 86_400_000) as f64 / 30.0;
-            one.score = 0.6 * one.words / most + 0.25 * one.names / names + 0.15 / (1.0 + months);
-        }
+            Candidate {
+                score: 0.9 * fits + 0.1 / (1.0 + months),
+                found,
+            }
+        });
+        let mut candidates: Vec<Candidate> = candidates.collect();
         candidates.sort_by(|a, b| b.score.total_cmp(&a.score).then_with(|| newer(a, b)));
         let mut said = BTreeSet::new();
         candidates.retain(|one| said.insert(one.found.text.clone()));
@@ -218,17 +197,9 @@ fn nearness(a: &[f32], b: &[f32]) -> f64 {
     }
 }
 
-/// A word of a question.
-#[derive(Debug, PartialEq)]
-struct Word {
-    text: String,
-    /// A name, a number, an identifier.
-    is_name: bool,
-}
-
-/// The words of a question that are worth looking for, at most twelve: names first.
-fn words(question: &str) -> Vec<Word> {
-    let mut all: Vec<Word> = Vec::new();
+/// The words of a question that are worth looking for, at most [`WORDS`]: names first.
+fn words(question: &str) -> Vec<String> {
+    let mut all: Vec<(bool, String)> = Vec::new();
     let mut first = true;
     let head = question.floor_char_boundary(QUESTION);
     let tail = question.ceil_char_boundary(question.len().saturating_sub(QUESTION));
@@ -248,9 +219,9 @@ fn words(question: &str) -> Vec<Word> {
                 let long = text.chars().count() >= 3 || !text.is_ascii();
                 let known = all
                     .iter()
-                    .any(|word| word.text.to_lowercase() == text.to_lowercase());
+                    .any(|(_, word)| word.to_lowercase() == text.to_lowercase());
                 if (is_name || long) && !common && !known {
-                    all.push(Word { text, is_name });
+                    all.push((is_name, text));
                 }
             }
             first = false;
@@ -258,9 +229,9 @@ fn words(question: &str) -> Vec<Word> {
         first |= ends;
     }
     // The longest words say most; the sort is stable.
-    all.sort_by_key(|word| (!word.is_name, std::cmp::Reverse(word.text.chars().count())));
+    all.sort_by_key(|(is_name, text)| (!is_name, Reverse(text.chars().count())));
     all.truncate(WORDS);
-    all
+    all.into_iter().map(|(_, text)| text).collect()
 }
 
 /// Scripts without spaces are cut into pairs.
@@ -275,6 +246,7 @@ fn cut(piece: &str) -> Vec<String> {
         .collect()
 }
 
+/// Whether a word is a name, a number or an identifier.
 fn is_name(text: &str, begins: bool) -> bool {
     let inner = |c: char| c.is_ascii_digit() || "_#@/.-".contains(c);
     let capitals = text.chars().filter(|c| c.is_uppercase()).count();
@@ -364,12 +336,7 @@ mod tests {
 
     #[test]
     fn names_come_first_and_common_words_are_left_out() {
-        let cut = |text: &str| {
-            words(text)
-                .into_iter()
-                .map(|word| word.text)
-                .collect::<Vec<_>>()
-        };
+        let cut = words;
         assert_eq!(
             cut("What did Grace say about order #W123 and the blue parcel_id?"),
             ["parcel_id", "Grace", "W123", "order", "blue"]

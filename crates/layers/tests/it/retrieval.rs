@@ -13,7 +13,7 @@ use crate::stage::{Stage, text};
 
 const DAY: i64 = 86_400_000;
 
-/// A search that wants all words of a query, as ours does.
+/// A search that wants any word of a query and finds rare ones better, as ours does.
 #[derive(Debug)]
 struct Library(Vec<Found>);
 
@@ -21,11 +21,18 @@ struct Library(Vec<Found>);
 impl LayerHost for Library {
     async fn search(&self, query: &str, limit: usize) -> Result<Vec<Found>, LayerError> {
         let query = query.to_lowercase();
-        let has = |found: &&Found| {
-            let text = found.text.to_lowercase();
-            query.split_whitespace().all(|word| text.contains(word))
-        };
-        Ok(self.0.iter().filter(has).take(limit).cloned().collect())
+        let mut hits: Vec<Found> = self.0.clone();
+        for word in query.split_whitespace() {
+            let has = |found: &Found| found.text.to_lowercase().contains(word);
+            let count = self.0.iter().filter(|found| has(found)).count();
+            for hit in hits.iter_mut().filter(|hit| has(hit)) {
+                hit.score += 1.0 / count as f64;
+            }
+        }
+        hits.retain(|hit| hit.score > 0.0);
+        hits.sort_by(|a, b| b.score.total_cmp(&a.score));
+        hits.truncate(limit);
+        Ok(hits)
     }
 
     async fn ask(&self, _: &str) -> Result<String, LayerError> {
@@ -39,7 +46,7 @@ fn library(texts: &[(i64, &str)]) -> Arc<Library> {
         node: NodeId::derive("library", &[&n.to_be_bytes()]),
         text: (*text).to_owned(),
         at_ms: day * DAY,
-        score: 1.0,
+        score: 0.0,
     });
     Arc::new(Library(found.collect()))
 }

@@ -1,0 +1,111 @@
+//! What was said once and is asked for later: questions to recorded sessions whose answers are known.
+//!
+//! A fact is a word with a digit, or a name, that stands in few sessions: in those of one task. It is
+//! asked for with a message of the person who repeats it later, as it was said; and once more without
+//! the facts, so that only what surrounds them is left to find them by. The evidence is what others than
+//! people said with the fact in it: a tool's output, a model's answer.
+//!
+//! Not here: looking for it.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+/// A text of a session.
+#[derive(Clone, Debug)]
+pub struct Said {
+    /// Who said it.
+    pub by: Speaker,
+    /// The text.
+    pub text: String,
+}
+
+/// Who says something.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Speaker {
+    /// The person.
+    Person,
+    /// A model, a tool.
+    Other,
+}
+
+/// A question and where its answer stands.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Question {
+    /// The number of the session.
+    pub session: usize,
+    /// The number of the text that asks.
+    pub asked: usize,
+    /// Where the fact stands, later texts of the session apart: numbers of sessions and texts.
+    pub evidence: Vec<(usize, usize)>,
+    /// What the person says.
+    pub text: String,
+    /// The same without the facts.
+    pub without: String,
+}
+
+/// Sessions in which a fact may stand: each task was tried four times.
+const FEW: usize = 4;
+
+/// The questions to sessions: at most one for each fact of a session.
+#[must_use]
+pub fn questions(sessions: &[Vec<Said>]) -> Vec<Question> {
+    // Where each word stands: sessions and texts.
+    let mut homes: BTreeMap<&str, BTreeSet<(usize, usize)>> = BTreeMap::new();
+    for (session, texts) in sessions.iter().enumerate() {
+        for (number, said) in texts.iter().enumerate() {
+            for word in words(&said.text).filter(|word| is_telling(word)) {
+                homes.entry(word).or_default().insert((session, number));
+            }
+        }
+    }
+    let few = |home: &BTreeSet<(usize, usize)>| {
+        let sessions: BTreeSet<usize> = home.iter().map(|(session, _)| *session).collect();
+        sessions.len() <= FEW
+    };
+    homes.retain(|_, home| few(home));
+    let mut questions = Vec::new();
+    for (session, texts) in sessions.iter().enumerate() {
+        let mut known = BTreeSet::new();
+        let people = texts.iter().enumerate();
+        for (number, said) in people.filter(|(_, said)| said.by == Speaker::Person) {
+            let facts: BTreeMap<&str, &BTreeSet<(usize, usize)>> = words(&said.text)
+                .filter_map(|word| Some((word, homes.get(word)?)))
+                .collect();
+            let first =
+                |home: &BTreeSet<(usize, usize)>| home.range((session, 0)..).next().copied();
+            let asked = (session, number);
+            let repeated = facts.iter().find(|(_, home)| first(home) < Some(asked));
+            let Some((_, home)) = repeated.filter(|(fact, _)| known.insert(**fact)) else {
+                continue;
+            };
+            let is_record =
+                |(session, text): &&(usize, usize)| sessions[*session][*text].by == Speaker::Other;
+            let later = |at: &&(usize, usize)| at.0 == session && at.1 > number;
+            let evidence = home.iter().filter(is_record).filter(|at| !later(at));
+            let rest = said.text.split_inclusive(separates);
+            let rest = rest.filter(|piece| !facts.contains_key(piece.trim_end_matches(separates)));
+            questions.push(Question {
+                session,
+                asked: number,
+                evidence: evidence.copied().collect(),
+                text: said.text.clone(),
+                without: rest.collect(),
+            });
+        }
+    }
+    questions.retain(|question| !question.evidence.is_empty());
+    questions
+}
+
+fn separates(c: char) -> bool {
+    !c.is_alphanumeric() && c != '_'
+}
+
+fn words(text: &str) -> impl Iterator<Item = &str> {
+    text.split(separates).filter(|word| !word.is_empty())
+}
+
+/// A number of three digits or more, an identifier, a name.
+fn is_telling(word: &str) -> bool {
+    let long = word.chars().count() >= 3;
+    long && (word.contains(|c: char| c.is_ascii_digit()) || word.starts_with(char::is_uppercase))
+}
