@@ -7,6 +7,7 @@ use clap::Args;
 use contexture::client::ClientError;
 use contexture::llm::Model;
 use contexture::runs::{Agent, Budget, Money};
+use contexture::tools::Policy;
 use contexture::{Catalogue, Conversation, Engine, Format, HttpModel, Provider, Target};
 
 use super::reading::tools;
@@ -46,6 +47,10 @@ pub(crate) struct TalkArguments {
     replay: Option<PathBuf>,
     #[command(flatten)]
     layers: LayerArguments,
+    /// Ask before this tool is called, `*` for any; may be repeated. `run` and `resume` leave it to
+    /// `resume --allow` or `--deny`, `chat` asks at once
+    #[arg(long, value_name = "TOOL")]
+    ask: Vec<String>,
     /// Tokens a run may use, read and written: 50000, 50k
     #[arg(long, value_name = "TOKENS", value_parser = tokens)]
     budget_tokens: Option<u64>,
@@ -106,8 +111,10 @@ impl TalkArguments {
             steps: self.max_steps,
             ..Budget::default()
         };
+        let asked = self.ask.iter();
+        let policy = asked.fold(Policy::default(), |policy, tool| policy.ask(tool.as_str()));
         Ok(Agent::new(AGENT, model, self.target()?)
-            .tools(tools(chat)?)
+            .tools(tools(chat, policy)?)
             .budget(budget)
             .observer(move |event: &_| teller.see(event)))
     }

@@ -9,12 +9,12 @@ use contexture::tools::{Policy, Tool};
 use crate::exit::Exit;
 use crate::failure::{Failure, Outcome};
 
-/// The tools of a talk.
+/// The tools of a talk, under a policy that counts for those of layers too.
 ///
 /// # Errors
 /// None that should be.
-pub(crate) fn tools(chat: &Conversation) -> Outcome<ToolBox> {
-    let mut tools = ToolBox::new(Policy::default());
+pub(crate) fn tools(chat: &Conversation, policy: Policy) -> Outcome<ToolBox> {
+    let mut tools = ToolBox::new(policy);
     let options = ToolOptions {
         rerun: Rerun::Again,
         lane: Lane::Together,

@@ -172,3 +172,32 @@ fn a_turn_that_fails_is_told_and_the_chat_goes_on() {
     assert_eq!(none.code, 2, "{}", none.err);
     assert!(none.err.contains("ANTHROPIC_API_KEY"), "{}", none.err);
 }
+
+#[test]
+fn a_chat_asks_before_a_tool_is_called() {
+    for (word, stored) in [("y", true), ("n", false), ("not today", false)] {
+        let place = Place::new();
+        let answers = [noting(), json!("Done.")];
+        let run = chat(
+            &place,
+            &answers,
+            "--memory --ask *",
+            &["No peanuts", word, "/memory"],
+        );
+        assert_eq!(run.code, 0, "{}", run.err);
+        assert!(run.err.contains("? create_memory {"), "{}", run.err);
+        assert!(run.out.starts_with("Done.\n"), "{}", run.out);
+        assert_eq!(
+            run.out.contains("no peanuts"),
+            stored,
+            "{word}: {}",
+            run.out
+        );
+        let exported = place.ok("export trip --to openai-chat");
+        assert_eq!(
+            exported.contains("not today"),
+            word == "not today",
+            "{exported}"
+        );
+    }
+}

@@ -305,3 +305,36 @@ fn only_an_open_run_is_resumed() {
     assert!(none.err.contains("no run \"ffffffff\""), "{}", none.err);
     assert_eq!(place.run("resume f --script answers.jsonl").code, 2);
 }
+
+#[test]
+fn calls_wait_for_a_word_and_what_is_denied_never_runs() {
+    for (word, stored) in [("--allow", true), ("--deny", false)] {
+        let place = place(&[noting()]);
+        let line = "run said.txt --memory --script answers.jsonl -c trip";
+        let waiting = place.run(&format!("{line} --ask create_memory --json"));
+        assert_eq!(waiting.code, 1, "{}", waiting.err);
+        let told: Value = serde_json::from_str(&waiting.out).unwrap();
+        assert_eq!(told["end"], "waiting");
+        let (run, call) = (
+            told["run"].as_str().unwrap(),
+            told["waiting"][0].as_str().unwrap(),
+        );
+        assert!(place.ok("runs").starts_with("waiting"), "{told}");
+        assert_eq!(place.ok("memory list -c trip"), "");
+
+        write(&place, "answers.jsonl", &[json!("Done.")]);
+        // Without --ask: a word once given counts all the same.
+        let line = format!("resume {run} {word} {call} --memory --script answers.jsonl");
+        let resumed = place.run(&line);
+        assert_eq!(
+            (resumed.code, resumed.out.as_str()),
+            (0, "Done.\n"),
+            "{}",
+            resumed.err
+        );
+        let notes = place.ok("memory list -c trip");
+        assert_eq!(notes.contains("no peanuts"), stored, "{word}: {notes}");
+        let exported = place.ok("export trip --to openai-chat");
+        assert_eq!(exported.contains("the user said no"), !stored, "{exported}");
+    }
+}

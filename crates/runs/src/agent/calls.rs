@@ -256,7 +256,12 @@ impl Run {
             } => match self.session.before_tool(&request).await {
                 Gate::Deny(reason) => Planned::Answer(Err(ToolFailure::Denied { why: reason })),
                 gate => {
-                    let mut asks = why.is_some();
+                    // What a person denied stays denied, whatever the policy says by now.
+                    let denied = matches!(
+                        self.left.decided.get(&call.node),
+                        Some(Decision::Deny { .. })
+                    );
+                    let mut asks = denied || why.is_some();
                     match gate {
                         Gate::Ask(said) => {
                             asks = true;

@@ -1,5 +1,6 @@
 //! `contexture chat`: turn after turn with a model.
 
+mod asking;
 mod session;
 mod slash;
 mod typed;
@@ -9,6 +10,7 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use clap::Args;
+use tokio::sync::Mutex;
 
 use crate::database::{self, Missing};
 use crate::exit::Exit;
@@ -17,6 +19,7 @@ use crate::globals::Globals;
 use crate::say;
 use crate::talk::{TalkArguments, Teller};
 
+use self::asking::Asking;
 use self::session::Chat;
 use self::typed::{Typed, Typing};
 
@@ -59,7 +62,10 @@ pub(crate) async fn run(arguments: &Arguments, globals: &Globals) -> Outcome {
     );
     let conversation = talk.open(&engine, id, branch, globals).await?;
     let teller = Arc::new(Teller::new(globals));
+    let person = io::stdin().is_terminal();
+    let typing = Arc::new(Mutex::new(Typing::new(person)));
     let agent = talk.agent(&conversation, model, Arc::clone(&teller))?;
+    let agent = agent.approver(Asking::new(Arc::clone(&typing)));
     let chat = Chat {
         talk,
         globals,
@@ -67,15 +73,14 @@ pub(crate) async fn run(arguments: &Arguments, globals: &Globals) -> Outcome {
         agent,
         teller,
     };
-    let person = io::stdin().is_terminal();
     if !globals.quiet && !globals.json && (person || id.is_none()) {
         let help = if person { " · /help, /quit" } else { "" };
         say::aside(&format!("conversation {}{help}\n", chat.conversation.id()));
     }
-    let mut typing = Typing::new(person);
     let mut exit = Exit::Done;
     loop {
-        match typing.line().await? {
+        let typed = typing.lock().await.line().await?;
+        match typed {
             Typed::End => return Ok(exit),
             Typed::Line(line) => match chat.turn(line.trim()).await {
                 Ok(ControlFlow::Continue(())) => {}

@@ -21,6 +21,7 @@ pub(crate) enum Typed {
 }
 
 /// Standard input, line by line.
+#[derive(Debug)]
 pub(crate) struct Typing {
     lines: Receiver<io::Result<String>>,
     /// Whether a person types.
@@ -72,6 +73,16 @@ impl Typing {
                 }
             }
         }
+    }
+
+    /// The answer to a question; nothing at the end of the input.
+    pub(crate) async fn answer(&mut self, question: &str) -> Option<String> {
+        say::aside(question);
+        let line = self.lines.recv().await.and_then(Result::ok);
+        if line.is_none() || !self.person {
+            say::aside("\n");
+        }
+        line
     }
 
     /// Ends the line with the prompt.
