@@ -5,6 +5,7 @@
 //!   by side.
 //! * [`Channels`] carry messages between the runs of one tree, and to and from outside.
 //! * A [`ToolBox`] runs the tools that a policy allows.
+//! * [`OpenResponses`] and [`AgUi`] tell what a run tells to clients of those protocols.
 //! * [`RunError`] says what went wrong.
 //!
 //! Not here: the history of a run, and asking models (`contexture-engine`, `contexture-llm`).
@@ -18,7 +19,9 @@ mod micros;
 mod money;
 mod panics;
 pub mod parallel;
+mod protocols;
 mod retry;
+mod spans;
 mod tools;
 mod until;
 mod usage;
@@ -33,6 +36,7 @@ pub use channels::{Channel, ChannelError, ChannelStream, Channels, External, Mes
 pub use error::RunError;
 pub use money::{BadMoney, Money};
 pub use parallel::{Partial, Width};
+pub use protocols::{AgUi, OpenResponses, Sent};
 pub use retry::{Backoff, Retry, Retryable};
 pub use tools::{
     Allowed, Handler, Lane, Pending, Permit, Resolution, ToolBox, ToolCall, ToolFailure,

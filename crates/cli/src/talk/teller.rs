@@ -70,7 +70,7 @@ impl Teller {
                 };
                 self.aside(&format!("{} {said}\n", "←".cyan()));
             }
-            RunNews::Ended { spent } => {
+            RunNews::Ended { spent, .. } => {
                 let run = event.run.to_string();
                 let told = format!("run {} · {spent}", short(&run));
                 self.aside(&format!("{}\n", told.dimmed()));

@@ -8,6 +8,7 @@ use contexture_layers::Verdict;
 use contexture_llm::{ModelError, ModelRequest};
 use contexture_store::{NewItem, StateChange};
 use contexture_wire::lift;
+use tracing::{Instrument as _, Span};
 
 use super::entry::VERSION;
 use super::event::RunNews;
@@ -17,6 +18,7 @@ use super::situation::{Call, Calls, Next};
 use crate::cancel::Cancelled;
 use crate::error::RunError;
 use crate::retry::Retryable;
+use crate::spans::{chat_span, tell_delta, tell_error};
 use crate::usage::Spent;
 
 /// What a call of a model came to.
@@ -125,7 +127,12 @@ impl Run {
         let mut attempt = 0;
         loop {
             attempt += 1;
-            match self.streamed(request.clone()).await {
+            let span = chat_span(&request, self.chat.id().as_str());
+            match self
+                .streamed(request.clone(), &span)
+                .instrument(span.clone())
+                .await
+            {
                 Streamed::Whole(body) => return Ok(body),
                 Streamed::Cut(body, cancelled) => {
                     self.keep_cut(call, &body).await?;
@@ -145,18 +152,27 @@ impl Run {
         }
     }
 
-    async fn streamed(&self, request: ModelRequest) -> Streamed {
+    async fn streamed(&self, request: ModelRequest, span: &Span) -> Streamed {
         let begun = self.abort.guard(self.agent.model.stream(request)).await;
         let mut stream = match begun {
             Err(cancelled) => return Streamed::Cut(String::new(), cancelled),
-            Ok(Err(error)) => return Streamed::Failed(error),
+            Ok(Err(error)) => {
+                tell_error(span, error.kind());
+                return Streamed::Failed(error);
+            }
             Ok(Ok(stream)) => stream,
         };
         loop {
             match self.abort.guard(stream.next()).await {
                 Err(cancelled) => return Streamed::Cut(stream.so_far().body, cancelled),
-                Ok(Some(Ok(event))) => self.tell(|| RunNews::Delta(event)),
-                Ok(Some(Err(error))) => return Streamed::Failed(error),
+                Ok(Some(Ok(event))) => {
+                    tell_delta(span, &event);
+                    self.tell(|| RunNews::Delta(event));
+                }
+                Ok(Some(Err(error))) => {
+                    tell_error(span, error.kind());
+                    return Streamed::Failed(error);
+                }
                 Ok(None) => return Streamed::Whole(stream.so_far().body),
             }
         }

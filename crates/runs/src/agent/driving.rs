@@ -2,6 +2,7 @@
 
 use contexture_engine::{Conversation, EngineError};
 use contexture_ir::Item;
+use tracing::Instrument as _;
 
 use super::config::Agent;
 use super::ended::RunEnded;
@@ -11,6 +12,7 @@ use super::outcome::{Ended, Turn};
 use super::run::{Run, said_by_user};
 use super::situation::Next;
 use crate::error::RunError;
+use crate::spans::{agent_span, tell_error};
 use crate::until::{Snapshot, Stop};
 
 impl Run {
@@ -23,6 +25,16 @@ impl Run {
         if let Some(ended) = self.ended.clone() {
             return self.as_it_ended(ended);
         }
+        let (agent, chat, id) = (&self.record.agent, self.chat.id(), self.id.to_string());
+        let span = agent_span(agent, chat.as_str(), &id, self.record.depth);
+        let ended = self.driven().instrument(span.clone()).await;
+        if let Err(error) = &ended {
+            tell_error(&span, error.kind());
+        }
+        ended
+    }
+
+    async fn driven(&mut self) -> Result<Turn, RunError> {
         let ended = self.go_on().await;
         match ended {
             Ok(end @ Ended::Waiting { .. }) => {

@@ -32,6 +32,7 @@ impl Run {
             result: self.last_text.clone(),
             why: error.map(ToString::to_string),
         };
+        let why = ended.why.clone();
         let step = self.run_step();
         let node = NewItem {
             run: Some(step.run),
@@ -46,7 +47,7 @@ impl Run {
             self.channels.close();
         }
         let spent = self.spent();
-        self.tell(|| RunNews::Ended { spent });
+        self.tell(|| RunNews::Ended { status, why, spent });
         Ok(())
     }
 

@@ -3,6 +3,7 @@
 use contexture_ir::{FunctionCall, FunctionCallOutput, NodeId, ResponseId, RunId};
 use contexture_wire::StreamEvent;
 
+use super::entry::RunStatus;
 use crate::usage::Spent;
 
 /// Something a run tells.
@@ -74,6 +75,10 @@ pub enum RunNews {
     },
     /// The run ended.
     Ended {
+        /// How.
+        status: RunStatus,
+        /// What went wrong, or why it was called off.
+        why: Option<String>,
         /// What it spent.
         spent: Spent,
     },

@@ -10,11 +10,13 @@ use contexture_tools::{
     Call, Group, Loaded, Policy, Registry, Resolved, Route, Tool, ToolError, ToolId, Verdict,
 };
 use futures_util::FutureExt as _;
+use tracing::Instrument as _;
 
 use super::handler::{Handler, ToolCall, ToolFailure, ToolOptions, ToolOutput};
 use super::permit::{Approval, Permit, Resolution};
 use crate::cancel::Abort;
 use crate::panics::said;
+use crate::spans::{tell_error, tool_span};
 
 /// Tools, what runs each of them, and what may run.
 ///
@@ -167,6 +169,20 @@ impl ToolBox {
     /// # Errors
     /// [`ToolFailure`]; `Denied`, `Unknown` and `BadArguments` mean that it did not run.
     pub async fn run(&self, permit: Permit, abort: &Abort) -> Result<ToolOutput, ToolFailure> {
+        let span = tool_span(&permit.tool().to_string(), permit.call_id());
+        let run = self.run_permitted(permit, abort);
+        let ended = run.instrument(span.clone()).await;
+        if let Err(failure) = &ended {
+            tell_error(&span, failure.kind());
+        }
+        ended
+    }
+
+    async fn run_permitted(
+        &self,
+        permit: Permit,
+        abort: &Abort,
+    ) -> Result<ToolOutput, ToolFailure> {
         abort.check()?;
         let held = self.held(permit.tool())?;
         self.permit(&permit)?;

@@ -1,6 +1,10 @@
 //! What runs stand on, from outside.
 
-#![expect(clippy::unwrap_used, reason = "a failed unwrap is the failed test")]
+#![expect(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    reason = "a failed unwrap is the failed test"
+)]
 
 mod agents;
 mod crash;
@@ -9,8 +13,10 @@ mod denied;
 mod lessons;
 mod modes;
 mod poll;
+mod protocols;
 mod queue_model;
 mod scene;
 mod side_by_side;
+mod spans;
 mod stand;
 mod tool_calls;

@@ -1,0 +1,359 @@
+//! The events of Open Responses, numbered: <https://www.openresponses.org/specification>.
+//!
+//! An answer is told as it streams, by the names of [`StreamEvent::name`]; an item that is done is told whole, as far as its
+//! texts were streamed. What a run tells beyond answers has names that begin with `contexture:run.`, as the specification
+//! asks of extensions. An answer that is asked for again begins with another `response.created`: the one before is void.
+//!
+//! Not here: `content_part` events and those that repeat a whole text, for the item's end has it; fields of a response that
+//! are not known while it streams.
+
+use std::collections::BTreeMap;
+
+use contexture_ir::RunId;
+use contexture_wire::{PieceKind, StreamEvent};
+use serde_json::{Value, json};
+
+use super::sent::{Sent, put};
+use crate::agent::{RunEvent, RunNews};
+
+/// A run and its children, told by Open Responses' names.
+#[derive(Clone, Debug, Default)]
+pub struct OpenResponses {
+    next: u64,
+    /// The answer of each run that is under way.
+    answers: BTreeMap<RunId, Answer>,
+    /// How many answers began: what makes ids unique.
+    begun: u64,
+}
+
+/// An answer as far as it was told.
+#[derive(Clone, Debug)]
+struct Answer {
+    number: u64,
+    id: String,
+    model: Option<String>,
+    pieces: BTreeMap<usize, Piece>,
+    usage: Value,
+}
+
+#[derive(Clone, Debug)]
+struct Piece {
+    id: String,
+    kind: PieceKind,
+    text: String,
+    refusal: String,
+    thoughts: String,
+    summary: String,
+    arguments: String,
+}
+
+impl OpenResponses {
+    /// A mapping whose first event has the number 0.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// What to send when a run tells this.
+    pub fn map(&mut self, event: &RunEvent) -> Vec<Sent> {
+        let mut out = Vec::new();
+        match &event.news {
+            RunNews::Delta(delta) => self.delta(event.run, delta, &mut out),
+            news => {
+                if matches!(news, RunNews::Answered { .. } | RunNews::Ended { .. }) {
+                    self.answers.remove(&event.run);
+                }
+                let (name, mut members) = extension(news);
+                put(&mut members, "run", event.run.to_string());
+                put(&mut members, "step", event.step);
+                self.send(name, members, &mut out);
+            }
+        }
+        out
+    }
+
+    fn send(&mut self, name: &'static str, members: Value, out: &mut Vec<Sent>) {
+        let mut numbered = json!({"sequence_number": self.next});
+        self.next += 1;
+        if let (Value::Object(numbered), Value::Object(members)) = (&mut numbered, members) {
+            numbered.extend(members);
+        }
+        out.push(Sent::new(name, numbered));
+    }
+
+    fn delta(&mut self, run: RunId, event: &StreamEvent, out: &mut Vec<Sent>) {
+        let name = event.name();
+        if let StreamEvent::Started { id, model } = event {
+            self.begin(run, id.clone(), model.clone(), out);
+            return;
+        }
+        if !self.answers.contains_key(&run) {
+            self.begin(run, None, None, out);
+        }
+        match event {
+            StreamEvent::Started { .. } => {}
+            StreamEvent::ItemAdded { piece, kind } => self.add(run, *piece, kind.clone(), out),
+            StreamEvent::TextDelta { piece, delta } => {
+                self.more(
+                    run,
+                    *piece,
+                    PieceKind::Message,
+                    out,
+                    |of| &mut of.text,
+                    delta,
+                );
+                self.tell_delta(run, name, *piece, delta, out);
+            }
+            StreamEvent::RefusalDelta { piece, delta } => {
+                self.more(
+                    run,
+                    *piece,
+                    PieceKind::Message,
+                    out,
+                    |of| &mut of.refusal,
+                    delta,
+                );
+                self.tell_delta(run, name, *piece, delta, out);
+            }
+            StreamEvent::ReasoningDelta { piece, delta } => {
+                self.more(
+                    run,
+                    *piece,
+                    PieceKind::Reasoning,
+                    out,
+                    |of| &mut of.thoughts,
+                    delta,
+                );
+                self.tell_delta(run, name, *piece, delta, out);
+            }
+            StreamEvent::SummaryDelta { piece, delta } => {
+                self.more(
+                    run,
+                    *piece,
+                    PieceKind::Reasoning,
+                    out,
+                    |of| &mut of.summary,
+                    delta,
+                );
+                self.tell_delta(run, name, *piece, delta, out);
+            }
+            StreamEvent::ArgumentsDelta { piece, delta } => {
+                let call = PieceKind::Call {
+                    id: None,
+                    name: None,
+                };
+                self.more(run, *piece, call, out, |of| &mut of.arguments, delta);
+                self.tell_delta(run, name, *piece, delta, out);
+            }
+            StreamEvent::ItemDone { piece } => {
+                let answer = self.answers.get(&run);
+                let done = answer.and_then(|answer| answer.pieces.get(piece));
+                if let Some(item) = done.map(|piece| piece.item("completed")) {
+                    let members = json!({"output_index": piece, "item": item});
+                    self.send(name, members, out);
+                }
+            }
+            StreamEvent::Usage(usage) => {
+                let usage = serde_json::to_value(usage).unwrap_or_default();
+                let mut members = json!({"usage": usage});
+                if let Some(answer) = self.answers.get_mut(&run) {
+                    answer.usage = usage;
+                    put(&mut members, "response_id", answer.id.clone());
+                }
+                self.send(name, members, out);
+            }
+            StreamEvent::Finished { .. } => {
+                let status = name.strip_prefix("response.").unwrap_or(name);
+                self.response(run, name, status, None, out);
+            }
+            StreamEvent::Failed(failure) => {
+                let code = failure.code.as_ref().unwrap_or(&failure.kind);
+                let error = json!({"code": code, "message": failure.message});
+                self.response(run, name, "failed", Some(error), out);
+            }
+            // A name without members: what it says is not known here.
+            _ => self.send(name, json!({}), out),
+        }
+    }
+
+    fn begin(
+        &mut self,
+        run: RunId,
+        id: Option<String>,
+        model: Option<String>,
+        out: &mut Vec<Sent>,
+    ) {
+        let number = self.begun;
+        self.begun += 1;
+        let answer = Answer {
+            number,
+            id: id.unwrap_or_else(|| format!("resp_{run}_{number}")),
+            model,
+            pieces: BTreeMap::new(),
+            usage: Value::Null,
+        };
+        self.answers.insert(run, answer);
+        self.response(run, "response.created", "in_progress", None, out);
+    }
+
+    fn response(
+        &mut self,
+        run: RunId,
+        name: &'static str,
+        status: &str,
+        error: Option<Value>,
+        out: &mut Vec<Sent>,
+    ) {
+        let Some(answer) = self.answers.get(&run) else {
+            return;
+        };
+        let items = answer.pieces.values().map(|piece| piece.item("completed"));
+        let response = json!({
+            "id": answer.id,
+            "object": "response",
+            "status": status,
+            "model": answer.model,
+            "output": items.collect::<Vec<Value>>(),
+            "error": error,
+            "usage": answer.usage,
+        });
+        self.send(name, json!({"response": response}), out);
+    }
+
+    fn add(&mut self, run: RunId, piece: usize, kind: PieceKind, out: &mut Vec<Sent>) {
+        let Some(answer) = self.answers.get_mut(&run) else {
+            return;
+        };
+        let new = Piece {
+            id: format!("item_{run}_{}_{piece}", answer.number),
+            kind,
+            text: String::new(),
+            refusal: String::new(),
+            thoughts: String::new(),
+            summary: String::new(),
+            arguments: String::new(),
+        };
+        let item = new.item("in_progress");
+        answer.pieces.insert(piece, new);
+        let members = json!({"output_index": piece, "item": item});
+        self.send("response.output_item.added", members, out);
+    }
+
+    /// More of a piece, which begins here if it has not.
+    fn more(
+        &mut self,
+        run: RunId,
+        piece: usize,
+        kind: PieceKind,
+        out: &mut Vec<Sent>,
+        of: impl Fn(&mut Piece) -> &mut String,
+        delta: &str,
+    ) {
+        let answer = self.answers.get(&run);
+        if answer.is_some_and(|answer| !answer.pieces.contains_key(&piece)) {
+            self.add(run, piece, kind, out);
+        }
+        let answer = self.answers.get_mut(&run);
+        if let Some(piece) = answer.and_then(|answer| answer.pieces.get_mut(&piece)) {
+            of(piece).push_str(delta);
+        }
+    }
+
+    fn tell_delta(
+        &mut self,
+        run: RunId,
+        name: &'static str,
+        piece: usize,
+        delta: &str,
+        out: &mut Vec<Sent>,
+    ) {
+        let answer = self.answers.get(&run);
+        let item = answer.and_then(|answer| answer.pieces.get(&piece));
+        let id = item.map(|item| item.id.clone());
+        let mut members = json!({"item_id": id, "output_index": piece});
+        match name {
+            "response.function_call_arguments.delta" => {}
+            "response.reasoning_summary_text.delta" => put(&mut members, "summary_index", 0),
+            _ => put(&mut members, "content_index", 0),
+        }
+        put(&mut members, "delta", delta);
+        self.send(name, members, out);
+    }
+}
+
+impl Piece {
+    fn item(&self, status: &str) -> Value {
+        let id = &self.id;
+        let part = |kind: &str, key: &str, text: &str| {
+            (!text.is_empty()).then(|| json!({"type": kind, key: text}))
+        };
+        match &self.kind {
+            PieceKind::Message => {
+                let text = part("output_text", "text", &self.text);
+                let refusal = part("refusal", "refusal", &self.refusal);
+                let content: Vec<Value> = text.into_iter().chain(refusal).collect();
+                json!({"type": "message", "id": id, "status": status, "role": "assistant", "content": content})
+            }
+            PieceKind::Reasoning => {
+                let summary: Vec<Value> = part("summary_text", "text", &self.summary)
+                    .into_iter()
+                    .collect();
+                let content: Vec<Value> = part("reasoning_text", "text", &self.thoughts)
+                    .into_iter()
+                    .collect();
+                json!({"type": "reasoning", "id": id, "status": status, "summary": summary, "content": content})
+            }
+            PieceKind::Call { id: call, name } => {
+                json!({"type": "function_call", "id": id, "status": status, "call_id": call, "name": name, "arguments": self.arguments})
+            }
+            PieceKind::Other(kind) => json!({"type": kind, "id": id, "status": status}),
+            _ => json!({"type": "contexture:item", "id": id, "status": status}),
+        }
+    }
+}
+
+/// What Open Responses has no name for.
+fn extension(news: &RunNews) -> (&'static str, Value) {
+    match news {
+        RunNews::Asking { model, tokens } => (
+            "contexture:run.asking",
+            json!({"model": model, "tokens": tokens}),
+        ),
+        // Told by its own name.
+        RunNews::Delta(delta) => (delta.name(), json!({})),
+        RunNews::Retrying { attempt, why } => (
+            "contexture:run.retrying",
+            json!({"attempt": attempt, "why": why}),
+        ),
+        RunNews::Answered { response, spent } => (
+            "contexture:run.answered",
+            json!({"response": response.to_string(), "spent": spent}),
+        ),
+        RunNews::Refused { feedback } => ("contexture:run.refused", json!({"feedback": feedback})),
+        RunNews::ToolStarted { node, call } => (
+            "contexture:run.tool_started",
+            json!({"node": node.to_string(), "call_id": call.call_id, "name": call.name}),
+        ),
+        RunNews::ToolDone { node, output } => (
+            "contexture:run.tool_done",
+            json!({
+                "node": node.to_string(),
+                "call_id": output.call_id,
+                "output": contexture_ir::Item::FunctionCallOutput(output.clone()).text(),
+                "is_error": output.is_error,
+            }),
+        ),
+        RunNews::Waiting { calls } => {
+            let calls: Vec<String> = calls.iter().map(ToString::to_string).collect();
+            ("contexture:run.waiting", json!({"calls": calls}))
+        }
+        RunNews::Spawned { child } => (
+            "contexture:run.spawned",
+            json!({"child": child.to_string()}),
+        ),
+        RunNews::Ended { status, why, spent } => (
+            "contexture:run.ended",
+            json!({"status": status.as_str(), "why": why, "spent": spent}),
+        ),
+    }
+}
