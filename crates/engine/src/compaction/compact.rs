@@ -98,7 +98,8 @@ pub struct CompactionDraft {
     pub failure: Option<String>,
     covers: Covers,
     item: Compaction,
-    key: Option<[u8; 16]>,
+    /// Its id, where that follows from something.
+    node: Option<NodeId>,
 }
 
 /// A compaction that was stored.
@@ -196,11 +197,8 @@ impl Conversation {
     pub async fn store_compaction(&self, draft: CompactionDraft) -> Result<Compacted, EngineError> {
         let now = self.engine().now_ms();
         let item = Item::from(draft.item.clone());
-        let node = match draft.key {
-            Some(key) => {
-                let (first, last) = (draft.first, draft.last);
-                NodeId::derive("compaction", &[&key, first.as_bytes(), last.as_bytes()])
-            }
+        let node = match draft.node {
+            Some(node) => node,
             None => Engine::node_id(&self.engine().fresh_key(), 0),
         };
         let new = NewItem {
@@ -338,7 +336,11 @@ impl Conversation {
             failure,
             covers: snapshot.covers.clone(),
             item,
-            key: options.key,
+            // Two rounds of one call may be about the same span.
+            node: options.key.map(|key| {
+                let head = snapshot.path.head.map(|head| *head.as_bytes());
+                NodeId::derive("compaction", &[&key, &head.unwrap_or_default()])
+            }),
         })
     }
 

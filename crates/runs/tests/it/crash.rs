@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use contexture_engine::EngineError;
+use contexture_layers::Rerun;
 use contexture_runs::{RunError, Turn};
 use contexture_store::{MemoryStore, Store};
 use contexture_store_testkit::{Fault, Faulty};
@@ -71,7 +72,10 @@ fn store_failed(error: &RunError) -> bool {
 async fn cut_off_at_any_call_of_the_store_it_is_the_same_run() {
     let plain = fresh().await;
     let counted = Arc::new(Faulty::never(Arc::clone(&plain)));
-    let whole: Turn = go_on(counted.clone(), STAGES).await.unwrap().unwrap();
+    let whole: Turn = go_on(counted.clone(), STAGES, Rerun::Unknown)
+        .await
+        .unwrap()
+        .unwrap();
     assert_eq!(whole.text, "All done.");
     let wanted = contents(&plain).await;
     assert!(wanted.values().any(|line| line.contains("\"compaction\"")));
@@ -88,7 +92,7 @@ async fn cut_off_at_any_call_of_the_store_it_is_the_same_run() {
         for call in (offset.min(every)..=calls).step_by(every) {
             let plain = fresh().await;
             let faulty = Arc::new(Faulty::at(Arc::clone(&plain), call as u64, fault));
-            let mut turn = match go_on(faulty.clone(), STAGES).await {
+            let mut turn = match go_on(faulty.clone(), STAGES, Rerun::Unknown).await {
                 Err(error) => {
                     if !store_failed(&error) {
                         wrong.push(format!("{call} {fault:?}: {error:?}"));
@@ -101,7 +105,7 @@ async fn cut_off_at_any_call_of_the_store_it_is_the_same_run() {
             let left = begun(&plain).await;
             if turn.is_none() {
                 resumed += 1;
-                match go_on(Arc::clone(&plain), STAGES).await {
+                match go_on(Arc::clone(&plain), STAGES, Rerun::Unknown).await {
                     Ok(gone_on) => turn = gone_on,
                     Err(error) => {
                         wrong.push(format!("{call} {fault:?}: resumed: {error:?}"));

@@ -10,6 +10,8 @@ mod agents;
 mod crash;
 mod crowd;
 mod denied;
+mod killed;
+mod laws;
 mod lessons;
 mod modes;
 mod poll;

@@ -109,11 +109,12 @@ fn thinker() -> Delegate {
             _ => saying("Forty-two."),
         })
     }));
-    let agent = Agent::new("thinker", model, Target::openai_chat("gpt-4o")).tools(tools());
+    let agent =
+        Agent::new("thinker", model, Target::openai_chat("gpt-4o")).tools(tools(Rerun::Again));
     Delegate::new(agent, "Thinks.")
 }
 
-fn tools() -> ToolBox {
+fn tools(once: Rerun) -> ToolBox {
     let schema = Raw::parse(r#"{"type":"object"}"#).unwrap();
     let mut tools = ToolBox::new(Policy::default());
     let again = ToolOptions {
@@ -121,7 +122,10 @@ fn tools() -> ToolBox {
         lane: Lane::Together,
         ..ToolOptions::default()
     };
-    let once = ToolOptions::default();
+    let once = ToolOptions {
+        rerun: once,
+        ..ToolOptions::default()
+    };
     for (name, options) in [
         ("add", again),
         ("long", again),
@@ -141,8 +145,8 @@ fn tools() -> ToolBox {
     tools
 }
 
-/// The agent: so many stages, then it is done.
-pub(crate) fn agent(stages: usize) -> Agent {
+/// The agent: so many stages, then it is done. `once` says what becomes of a tool that was cut off.
+pub(crate) fn agent(stages: usize, once: Rerun) -> Agent {
     let prepare = PrepareOptions {
         trigger: Trigger::Tokens(2_500),
         ..PrepareOptions::default()
@@ -152,7 +156,7 @@ pub(crate) fn agent(stages: usize) -> Agent {
         model(stages),
         Target::openai_chat("gpt-4o").window(16_000),
     )
-    .tools(tools())
+    .tools(tools(once))
     .agent("think", thinker())
     .prepare(prepare)
 }
@@ -171,9 +175,13 @@ fn said(text: &str) -> Item {
 }
 
 /// Begins the run, or goes on with it; `None` where it has ended before.
-pub(crate) async fn go_on(store: Arc<dyn Store>, stages: usize) -> Result<Option<Turn>, RunError> {
+pub(crate) async fn go_on(
+    store: Arc<dyn Store>,
+    stages: usize,
+    once: Rerun,
+) -> Result<Option<Turn>, RunError> {
     let chat = open(store).await?;
-    let agent = agent(stages);
+    let agent = agent(stages, once);
     let listed = runs(chat.engine(), chat.owner(), Some(&chat)).await?;
     let root = listed.iter().find(|run| run.parent.is_none());
     let mut run = match root {
@@ -182,7 +190,7 @@ pub(crate) async fn go_on(store: Arc<dyn Store>, stages: usize) -> Result<Option
                 Ok(run) => run,
                 // It never began, or only its entry was missing.
                 Err(RunError::ItemMismatch { .. }) => {
-                    return Box::pin(go_on_after(chat, stages)).await;
+                    return Box::pin(go_on_after(chat, &agent)).await;
                 }
                 Err(error) => return Err(error),
             }
@@ -193,11 +201,11 @@ pub(crate) async fn go_on(store: Arc<dyn Store>, stages: usize) -> Result<Option
     Ok(Some(run.drive().await?))
 }
 
-async fn go_on_after(chat: Conversation, stages: usize) -> Result<Option<Turn>, RunError> {
+async fn go_on_after(chat: Conversation, agent: &Agent) -> Result<Option<Turn>, RunError> {
     match chat.head().await? {
         Some(_) => Ok(None),
         None => {
-            let mut run = Run::begin(&chat, &agent(stages), [said("Work.")]).await?;
+            let mut run = Run::begin(&chat, agent, [said("Work.")]).await?;
             Ok(Some(run.drive().await?))
         }
     }
