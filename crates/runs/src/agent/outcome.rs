@@ -29,7 +29,7 @@ pub enum Ended {
         /// What, in words.
         reason: String,
     },
-    /// It goes on once somebody has decided about these calls: [`decide`](super::decide), then [`Run::resume`].
+    /// It goes on once somebody has decided about these calls: [`decide`](super::decide), then [`Run::resume`](super::Run::resume).
     Waiting {
         /// The calls' nodes.
         calls: Vec<NodeId>,
