@@ -20,7 +20,6 @@ use crate::engine::Engine;
 use crate::error::EngineError;
 use crate::events::{EngineEvent, Happened};
 use crate::instructions::{Instructions, PREFIX, check_data, record_fragments};
-use crate::outline::Outline;
 use crate::path::Path;
 use crate::seen::Seen;
 
@@ -36,7 +35,6 @@ struct Inner {
     id: ConversationId,
     local: Mutex<Local>,
     scratch: Mutex<Scratch>,
-    outline: Mutex<Outline>,
     calibrations: Calibrations,
     seen: Seen,
     recalled: Mutex<Recalled>,
@@ -73,7 +71,6 @@ impl Conversation {
                 id,
                 local,
                 scratch,
-                outline: Mutex::default(),
                 calibrations: Calibrations::default(),
                 seen: Seen::default(),
                 recalled: Mutex::default(),
@@ -311,20 +308,6 @@ impl Conversation {
                 .lock()
                 .unwrap_or_else(PoisonError::into_inner),
         )
-    }
-
-    /// What the last look at a path found, and leaves none.
-    pub(crate) fn take_outline(&self) -> Outline {
-        std::mem::take(&mut self.outline())
-    }
-
-    pub(crate) fn put_outline(&self, outline: Outline) {
-        *self.outline() = outline;
-    }
-
-    fn outline(&self) -> MutexGuard<'_, Outline> {
-        let outline = self.inner.outline.lock();
-        outline.unwrap_or_else(PoisonError::into_inner)
     }
 
     fn local(&self) -> MutexGuard<'_, Local> {

@@ -39,7 +39,6 @@ mod offload;
 mod open;
 mod options;
 mod origin;
-mod outline;
 mod path;
 mod pins;
 mod recalling;

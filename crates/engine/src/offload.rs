@@ -16,18 +16,13 @@ use contexture_compile::reading::{
 };
 use contexture_compile::{Link, READ_TOOL};
 use contexture_ir::{ContentHash, Item, NodeId};
-use contexture_store::{At, Error as StoreError, Node, NodeKind, NodeQuery, ReadRequest};
+use contexture_store::{Error as StoreError, Node, NodeKind};
 
 use crate::conversation::Conversation;
 use crate::error::EngineError;
 use crate::events::Happened;
 use crate::messages::For;
-use crate::outline::Outline;
-use crate::path::{Pages, parse};
-
-/// How many nodes of a path's end are read at first, and at a time at most.
-const FIRST: u64 = 16;
-const MOST: u64 = 512;
+use crate::path::parse;
 
 /// What a link names.
 #[derive(Clone, Debug)]
@@ -52,8 +47,7 @@ pub struct Kept {
 impl Conversation {
     /// What a link names on this branch's path, the newest item first.
     ///
-    /// A handle's first look reads the path; later ones read what came since, and the item. What is not there is
-    /// looked for in the whole path each time.
+    /// A handle that has not read the path yet reads it; later looks read what came since.
     ///
     /// # Errors
     /// [`EngineError::NoLink`] if there is no such item for this reader; [`EngineError::Evicted`] if it was redacted.
@@ -66,44 +60,9 @@ impl Conversation {
 
     /// The newest node on this branch's path with this hash.
     async fn newest_with(&self, hash: ContentHash) -> Result<Option<Arc<Node>>, EngineError> {
-        // Taken while it is brought up to date: who looks something up meanwhile begins anew.
-        let mut outline = self.take_outline();
-        loop {
-            let remembered = !outline.is_empty();
-            self.catch_up(&mut outline).await?;
-            let node = match outline.newest(hash) {
-                Some(id) => {
-                    let query = NodeQuery::Id(id);
-                    let nodes = self.store().nodes(self.owner(), self.id(), query).await?;
-                    nodes.into_iter().find(|node| node.content_hash == hash)
-                }
-                None => None,
-            };
-            if node.is_some() || !remembered {
-                self.put_outline(outline);
-                return Ok(node);
-            }
-            outline = Outline::default();
-        }
-    }
-
-    /// Brings an outline up to date with this branch's path.
-    async fn catch_up(&self, outline: &mut Outline) -> Result<(), EngineError> {
-        let (mut end, mut many) = (Some(self.here()), FIRST);
-        let (mut kept, mut new) = (0, Vec::new());
-        while let Some(at) = end {
-            let request = ReadRequest::last(at, many);
-            let page = self.store().read(self.owner(), self.id(), request).await?;
-            let known = page.nodes.iter().rev().find(|node| outline.has(node));
-            kept = known.map_or(0, |node| node.depth);
-            let unknown = page.nodes.iter().rev().take_while(|node| node.depth > kept);
-            new.extend(unknown.map(|node| (node.id, node.content_hash)));
-            let before = page.nodes.first().and_then(|node| node.parent);
-            end = before.filter(|_| known.is_none()).map(At::Node);
-            many = (many * 4).min(MOST);
-        }
-        outline.go_on(kept, new);
-        Ok(())
+        let path = self.whole_path(self.here()).await?;
+        let mut nodes = path.nodes.iter().rev();
+        Ok(nodes.find(|node| node.content_hash == hash).cloned())
     }
 
     fn open_link(&self, link: Link, node: &Arc<Node>, reader: For) -> Result<Linked, EngineError> {
@@ -133,7 +92,7 @@ impl Conversation {
     /// anything else; see [`Needle`]. Calls of the built-in tool and their outputs are left out: they say what was
     /// looked for, not what was found.
     ///
-    /// Reads the whole path. For ranked search over many conversations there is [`crate::Engine::search`].
+    /// A handle that has not read the path yet reads it. For ranked search over many conversations there is [`crate::Engine::search`].
     ///
     /// # Errors
     /// When the path cannot be read.
@@ -145,35 +104,28 @@ impl Conversation {
     ) -> Result<Kept, EngineError> {
         let needle = Needle::new(query);
         let mut ranking = Ranking::new(limit);
-        let mut calls: BTreeMap<NodeId, String> = BTreeMap::new();
-        let request = ReadRequest::whole(self.here());
-        let mut pages = Pages::of(self.store(), self.owner(), self.id(), request);
-        while let Some(page) = pages.next().await? {
-            for node in page.nodes {
-                let seen = sees(&node, reader) && node.redacted_ms.is_none();
-                if !seen && node.kind != NodeKind::FunctionCall {
-                    continue;
+        let mut calls: BTreeMap<NodeId, &str> = BTreeMap::new();
+        let path = self.whole_path(self.here()).await?;
+        for (node, item) in path.nodes.iter().zip(&path.items) {
+            let seen = sees(node, reader) && node.redacted_ms.is_none();
+            if !seen && node.kind != NodeKind::FunctionCall {
+                continue;
+            }
+            let tool = match &**item {
+                Item::FunctionCall(call) => {
+                    calls.insert(node.id, call.name.as_str());
+                    Some(call.name.as_str())
                 }
-                let item = parse(&node)?;
-                let tool = match &item {
-                    Item::FunctionCall(call) => {
-                        calls.insert(node.id, call.name.clone());
-                        Some(call.name.as_str())
-                    }
-                    _ => node
-                        .answers
-                        .and_then(|call| calls.get(&call))
-                        .map(String::as_str),
-                };
-                if !seen || tool == Some(READ_TOOL) {
-                    continue;
-                }
-                let text = item.text();
-                if let Some((relevance, at)) = needle.judge(&text) {
-                    let link = Link::new(node.content_hash);
-                    let what = what(&item, tool);
-                    ranking.offer(relevance, || Hit::new(link, &what, &text, &at, limit));
-                }
+                _ => node.answers.and_then(|call| calls.get(&call).copied()),
+            };
+            if !seen || tool == Some(READ_TOOL) {
+                continue;
+            }
+            let text = item.text();
+            if let Some((relevance, at)) = needle.judge(&text) {
+                let link = Link::new(node.content_hash);
+                let what = what(item, tool);
+                ranking.offer(relevance, || Hit::new(link, &what, &text, &at, limit));
             }
         }
         Ok(Kept {
