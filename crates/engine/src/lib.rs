@@ -52,7 +52,7 @@ mod save;
 mod search;
 mod secrets;
 mod seen;
-mod spans;
+pub mod spans;
 mod state_list;
 mod state_node;
 mod targets;

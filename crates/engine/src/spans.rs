@@ -4,7 +4,7 @@
 //! under `ctx.`.
 
 use contexture_compile::CompileRequest;
-use contexture_ir::{FinishReason, ResponseInfo};
+use contexture_ir::{FinishReason, ResponseInfo, Usage};
 use contexture_wire::Format;
 use tracing::Span;
 use tracing::field::Empty;
@@ -13,14 +13,9 @@ use crate::conversation::Conversation;
 
 /// The span of a compile.
 pub(crate) fn compile_span(chat: &Conversation, request: &CompileRequest) -> Span {
-    let provider = match request.dialect.format {
-        Format::Anthropic => "anthropic",
-        Format::Gemini => "gcp.gen_ai",
-        _ => "openai",
-    };
     tracing::info_span!(
         "contexture.compile",
-        gen_ai.provider.name = provider,
+        gen_ai.provider.name = provider_of(request.dialect.format),
         gen_ai.request.model = request.model.as_str(),
         gen_ai.conversation.id = chat.id().as_str(),
         ctx.compile.window = request.window,
@@ -55,12 +50,31 @@ pub(crate) fn tell_answer(span: &Span, model: Option<&str>, info: &ResponseInfo)
         }
     }
     if let Some(finish) = &info.finish {
-        let reasons = serde_json::json!([word(finish)]).to_string();
-        span.record("gen_ai.response.finish_reasons", reasons.as_str());
+        tell_finish(span, finish);
     }
-    let Some(usage) = &info.usage else {
-        return;
-    };
+    if let Some(usage) = &info.usage {
+        tell_usage(span, usage);
+    }
+}
+
+/// Who stands behind a format, by OpenTelemetry's names.
+#[must_use]
+pub const fn provider_of(format: Format) -> &'static str {
+    match format {
+        Format::Anthropic => "anthropic",
+        Format::Gemini => "gcp.gen_ai",
+        _ => "openai",
+    }
+}
+
+/// Why an answer ended, on a span that has `gen_ai.response.finish_reasons`.
+pub fn tell_finish(span: &Span, finish: &FinishReason) {
+    let reasons = serde_json::json!([finish.as_str()]).to_string();
+    span.record("gen_ai.response.finish_reasons", reasons.as_str());
+}
+
+/// What a call used, on a span that has the fields `gen_ai.usage.…`; what was not said is not told.
+pub fn tell_usage(span: &Span, usage: &Usage) {
     let figures = [
         ("gen_ai.usage.input_tokens", usage.input_tokens),
         ("gen_ai.usage.output_tokens", usage.output_tokens),
@@ -77,15 +91,5 @@ pub(crate) fn tell_answer(span: &Span, model: Option<&str>, info: &ResponseInfo)
         if let Some(figure) = figure {
             span.record(name, figure);
         }
-    }
-}
-
-fn word(finish: &FinishReason) -> &str {
-    match finish {
-        FinishReason::Stop => "stop",
-        FinishReason::ToolCalls => "tool_calls",
-        FinishReason::Length => "length",
-        FinishReason::ContentFilter => "content_filter",
-        FinishReason::Other(word) => word,
     }
 }

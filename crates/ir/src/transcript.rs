@@ -110,3 +110,17 @@ pub enum FinishReason {
     /// Another reason, in the format's own word.
     Other(String),
 }
+
+impl FinishReason {
+    /// The lower-case word, or the format's own.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        match self {
+            Self::Stop => "stop",
+            Self::ToolCalls => "tool_calls",
+            Self::Length => "length",
+            Self::ContentFilter => "content_filter",
+            Self::Other(word) => word,
+        }
+    }
+}

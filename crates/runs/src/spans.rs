@@ -4,9 +4,9 @@
 //! span of a call of a model has what its stream says. Not here: the spans of compiling and recording, which are the
 //! engine's, and sending spans anywhere (OTLP): that is the program's subscriber.
 
-use contexture_ir::{FinishReason, Usage};
+use contexture_engine::spans::{provider_of, tell_finish, tell_usage};
 use contexture_llm::ModelRequest;
-use contexture_wire::{Format, StreamEvent};
+use contexture_wire::StreamEvent;
 use tracing::Span;
 use tracing::field::Empty;
 
@@ -25,15 +25,10 @@ pub(crate) fn agent_span(agent: &str, conversation: &str, run: &str, depth: u32)
 
 /// The span of one call of a model, an attempt of several perhaps; [`tell_delta`] fills it.
 pub(crate) fn chat_span(request: &ModelRequest, conversation: &str) -> Span {
-    let provider = match request.format {
-        Format::Anthropic => "anthropic",
-        Format::Gemini => "gcp.gen_ai",
-        _ => "openai",
-    };
     tracing::info_span!(
         "chat",
         gen_ai.operation.name = "chat",
-        gen_ai.provider.name = provider,
+        gen_ai.provider.name = provider_of(request.format),
         gen_ai.request.model = request.model.as_str(),
         gen_ai.conversation.id = conversation,
         gen_ai.response.id = Empty,
@@ -77,41 +72,8 @@ pub(crate) fn tell_delta(span: &Span, event: &StreamEvent) {
         }
         StreamEvent::Finished {
             finish: Some(finish),
-        } => {
-            let reasons = serde_json::json!([word(finish)]).to_string();
-            span.record("gen_ai.response.finish_reasons", reasons.as_str());
-        }
+        } => tell_finish(span, finish),
         StreamEvent::Usage(usage) => tell_usage(span, usage),
         _ => {}
-    }
-}
-
-fn tell_usage(span: &Span, usage: &Usage) {
-    let figures = [
-        ("gen_ai.usage.input_tokens", usage.input_tokens),
-        ("gen_ai.usage.output_tokens", usage.output_tokens),
-        (
-            "gen_ai.usage.cache_read.input_tokens",
-            usage.cache_read_tokens,
-        ),
-        (
-            "gen_ai.usage.cache_creation.input_tokens",
-            usage.cache_write_tokens,
-        ),
-    ];
-    for (name, figure) in figures {
-        if let Some(figure) = figure {
-            span.record(name, figure);
-        }
-    }
-}
-
-fn word(finish: &FinishReason) -> &str {
-    match finish {
-        FinishReason::Stop => "stop",
-        FinishReason::ToolCalls => "tool_calls",
-        FinishReason::Length => "length",
-        FinishReason::ContentFilter => "content_filter",
-        FinishReason::Other(word) => word,
     }
 }

@@ -218,11 +218,8 @@ impl Serialize for Response<'_> {
 
 fn finish(reason: &FinishReason) -> Value {
     match reason {
-        FinishReason::Stop => "stop".into(),
-        FinishReason::ToolCalls => "tool_calls".into(),
-        FinishReason::Length => "length".into(),
-        FinishReason::ContentFilter => "content_filter".into(),
         FinishReason::Other(word) => json!({"other": word}),
+        known => known.as_str().into(),
     }
 }
 

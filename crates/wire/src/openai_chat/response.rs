@@ -121,14 +121,11 @@ pub(super) fn finish_reason(word: &str) -> FinishReason {
     }
 }
 
-fn finish_word(finish: &FinishReason) -> Option<&'static str> {
-    Some(match finish {
-        FinishReason::Stop => "stop",
-        FinishReason::ToolCalls => "tool_calls",
-        FinishReason::Length => "length",
-        FinishReason::ContentFilter => "content_filter",
-        FinishReason::Other(_) => return None,
-    })
+fn finish_word(finish: &FinishReason) -> Option<&str> {
+    match finish {
+        FinishReason::Other(_) => None,
+        known => Some(known.as_str()),
+    }
 }
 
 /// The figures; the object itself is kept whole.
