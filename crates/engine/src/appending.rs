@@ -88,8 +88,8 @@ impl Conversation {
             AppendAt::New(new) => match new.base {
                 Some(base) => At::Node(base),
                 None => {
-                    let nothing = (Standing::default(), State::default());
-                    return self.session_at(nothing.0, &nothing.1, None).await;
+                    let (standing, state) = (Standing::default(), State::default());
+                    return self.session_at(standing, &state, None).await;
                 }
             },
         };

@@ -202,6 +202,15 @@ impl Conversation {
         }
     }
 
+    /// Another handle with the layers of this one, on a branch that is there.
+    #[must_use]
+    pub fn on_branch(&self, branch: BranchName) -> Self {
+        let engine = self.engine().clone();
+        let other = Self::new(engine, self.owner().clone(), self.id().clone(), branch);
+        other.set_layers(self.layers());
+        other
+    }
+
     async fn need_head(&self, what: &'static str) -> Result<NodeId, EngineError> {
         let empty = || EngineError::EmptyBranch {
             what,

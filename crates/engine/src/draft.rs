@@ -9,10 +9,8 @@ use contexture_store::Error as StoreError;
 
 use crate::conversation::Conversation;
 use crate::error::EngineError;
+use crate::layer_store::TRIES;
 use crate::save::{Committed, Staged};
-
-/// How often a draft is stored anew because others change layers' states. Each time somebody got through.
-const TRIES: usize = 100;
 
 /// Messages and items to be stored together. Made by [`Conversation::draft`].
 #[derive(Debug)]

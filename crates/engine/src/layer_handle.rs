@@ -14,11 +14,8 @@ use crate::engine::Engine;
 use crate::error::EngineError;
 use crate::layer_calls::SharedCall;
 use crate::layer_session::LayerSession;
-use crate::layer_store::Again;
+use crate::layer_store::{Again, TRIES};
 use crate::state_node::state_node;
-
-/// How often an update is made again where another was faster. Each time somebody got through.
-const TRIES: usize = 100;
 
 /// A layer of a conversation; see [`Conversation::layer`].
 #[derive(Debug)]

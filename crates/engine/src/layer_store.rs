@@ -24,8 +24,8 @@ use crate::layer_host::EngineHost;
 use crate::layer_session::{LayerSession, tree_key};
 use crate::path::Path;
 
-/// How often a state is made again on what another stored meanwhile. Each time somebody got through.
-const TRIES: usize = 100;
+/// How often a change of states is made again on what another stored meanwhile. Each time somebody got through.
+pub(crate) const TRIES: usize = 100;
 
 /// The run whose call it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -101,11 +101,7 @@ impl Conversation {
         run: RunPlace,
         parent: &LayerSession,
     ) -> Result<LayerSession, EngineError> {
-        let path = self.whole_path(self.here()).await?;
-        let state = self
-            .state_at(path.head.map_or(self.here(), At::Node), "")
-            .await?;
-        let standing = Standing::of(&path);
+        let (standing, state) = self.standing_at(self.here()).await?;
         let mut session = self.session_as_stored(standing, &state, Some(run)).await?;
         parent.spawn_into(&mut session).await?;
         session.init().await?;
@@ -121,9 +117,15 @@ impl Conversation {
         at: At,
         run: Option<RunPlace>,
     ) -> Result<LayerSession, EngineError> {
+        let (standing, state) = self.standing_at(at).await?;
+        self.session_at(standing, &state, run).await
+    }
+
+    /// Where a path stands, and the state there.
+    async fn standing_at(&self, at: At) -> Result<(Standing, State), EngineError> {
         let path = self.whole_path(at.clone()).await?;
         let state = self.state_at(path.head.map_or(at, At::Node), "").await?;
-        self.session_at(Standing::of(&path), &state, run).await
+        Ok((Standing::of(&path), state))
     }
 
     /// What hooks changed is on the tree with this append: stores the rest, and tells what they told. `again` is the

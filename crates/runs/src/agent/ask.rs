@@ -1,8 +1,10 @@
 //! Asking the model: compile, call, let layers judge, record.
 
-use contexture_engine::{CompileOptions, CompiledCall, RecordOptions, Recorded, RegistryTools};
+use contexture_engine::{
+    CompileOptions, CompiledCall, EngineError, RecordOptions, Recorded, RegistryTools,
+};
 use contexture_ir::{
-    Audience, Extra, FunctionTool, Item, Message, Origin, Raw, Role, ToolDefinition,
+    Audience, Extra, FunctionTool, Item, Message, Origin, Raw, Role, ToolDefinition, Usage,
 };
 use contexture_layers::Verdict;
 use contexture_llm::{ModelError, ModelRequest};
@@ -15,6 +17,7 @@ use super::event::RunNews;
 use super::keys::{node_id, stop_key};
 use super::run::{Run, json};
 use super::situation::{Call, Calls, Next};
+use super::spending::price;
 use crate::cancel::Cancelled;
 use crate::error::RunError;
 use crate::retry::Retryable;
@@ -44,7 +47,7 @@ impl Run {
             tokens: call.report.totals.tokens,
         });
         let body = self.answered(&call, request).await?;
-        let answer = lift(call.format(), &body).map_err(contexture_engine::EngineError::from)?;
+        let answer = lift(call.format(), &body).map_err(EngineError::from)?;
         let verdict = self.session.after_model(&answer.transcript.items).await?;
         let mut options = RecordOptions {
             step: Some(self.run_step()),
@@ -226,8 +229,8 @@ impl Run {
     }
 
     /// What a call of a model cost.
-    pub(crate) fn price(&self, model: &str, usage: &contexture_ir::Usage) -> Spent {
-        super::spending::price(self.chat.engine().catalogue(), model, usage)
+    pub(crate) fn price(&self, model: &str, usage: &Usage) -> Spent {
+        price(self.chat.engine().catalogue(), model, usage)
     }
 
     /// What comes after an answer.

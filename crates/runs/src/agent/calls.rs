@@ -17,10 +17,10 @@ use super::approval::Decision;
 use super::entry::VERSION;
 use super::event::RunNews;
 use super::keys::{node_id, started_key};
-use super::run::Run;
+use super::run::{Run, json};
 use super::situation::{Call, Calls, Next};
 use crate::error::RunError;
-use crate::tools::{Allowed, Lane, Permit, Resolution, ToolFailure, ToolOutput, answer};
+use crate::tools::{Allowed, Lane, Pending, Permit, Resolution, ToolFailure, ToolOutput, answer};
 
 /// What a call comes to.
 enum Planned {
@@ -48,7 +48,7 @@ struct Plan {
 type Plans = Peekable<IntoIter<Plan>>;
 
 impl Run {
-    /// Runs calls. Those that wait for a person are left; `true` if there are any.
+    /// Runs calls. Those that wait for a person are left, and given.
     pub(crate) async fn run_calls(&mut self, calls: Calls) -> Result<Vec<NodeId>, RunError> {
         self.enter_step(calls.step);
         let mut plans = Vec::new();
@@ -92,23 +92,20 @@ impl Run {
             self.tell(|| RunNews::ToolStarted { node, call });
         }
         match planned {
-            Planned::Tool(permit) => return self.tools(of, call, permit, guidance, rest).await,
-            Planned::Function(arguments) => {
-                return self.function(of, &call, &arguments, &guidance).await;
-            }
+            Planned::Tool(permit) => self.tools(of, call, permit, guidance, rest).await,
+            Planned::Function(arguments) => self.function(of, &call, &arguments, &guidance).await,
             Planned::Task(task) => {
                 let (result, changes) = Box::pin(self.delegate(of, &call, &task)).await?;
                 let output = told(answer(&call.call.call_id, result), &guidance);
-                return self.output(of, &call, output, changes).await;
+                self.output(of, &call, output, changes).await
             }
             Planned::Load(kit) => {
                 self.loaded.load(kit.clone());
                 let change = self.loaded_change()?;
                 let text = format!("{kit} is loaded: its tools can be called now");
                 let output = answer(&call.call.call_id, Ok(text.into()));
-                return self
-                    .output(of, &call, told(output, &guidance), vec![change])
-                    .await;
+                let output = told(output, &guidance);
+                self.output(of, &call, output, vec![change]).await
             }
             Planned::Answer(result) => {
                 let output = told(answer(&call.call.call_id, result), &guidance);
@@ -201,7 +198,7 @@ impl Run {
         changes: Vec<StateChange>,
     ) -> Result<(), RunError> {
         let (new, item) = self.output_item(of, call, &output);
-        self.append(None, vec![(new, item)], changes).await?;
+        self.append(vec![(new, item)], changes).await?;
         let node = self.output_node(call);
         self.tell(|| RunNews::ToolDone { node, output });
         Ok(())
@@ -234,7 +231,7 @@ impl Run {
             {
                 let key = started_key(self.id, plan.call.node)?;
                 let tool = permit.tool().to_string();
-                changes.push(StateChange::put(key, VERSION, super::run::json(&tool)));
+                changes.push(StateChange::put(key, VERSION, json(&tool)));
             }
         }
         match changes.is_empty() {
@@ -246,7 +243,7 @@ impl Run {
     /// What a call comes to: first what the policy says, then what layers say, then what a person says.
     async fn plan(&mut self, call: Call) -> Result<Plan, RunError> {
         let mut guidance = String::new();
-        let planned = match self.reach(&call).await? {
+        let planned = match self.reach(&call) {
             Reached::Not(failure) => Planned::Answer(Err(failure)),
             Reached::At {
                 planned,
@@ -272,9 +269,9 @@ impl Run {
                     }
                     let why = why.unwrap_or_default();
                     match asks {
-                        false => self.settled(planned, pending),
+                        false => allowed(planned, pending),
                         true => match self.decision(call.node, &request, &why).await {
-                            Decision::Allow => self.settled(planned, pending),
+                            Decision::Allow => allowed(planned, pending),
                             Decision::Later => Planned::Wait,
                             Decision::Deny { reason } => {
                                 Planned::Answer(Err(ToolFailure::Denied { why: reason }))
@@ -289,15 +286,6 @@ impl Run {
             call,
             guidance,
         })
-    }
-
-    /// What was asked about, once it is allowed.
-    fn settled(&self, planned: Planned, pending: Option<crate::tools::Pending>) -> Planned {
-        match pending.map(crate::tools::Pending::approve) {
-            None => planned,
-            Some(Allowed::Run(permit)) => Planned::Tool(permit),
-            Some(Allowed::Load(kit)) => Planned::Load(kit),
-        }
     }
 
     async fn decision(&self, node: NodeId, request: &ToolRequest, why: &str) -> Decision {
@@ -332,7 +320,7 @@ impl Run {
     }
 
     /// Which tool a call reaches, and whether the policy lets it run.
-    async fn reach(&self, call: &Call) -> Result<Reached, RunError> {
+    fn reach(&self, call: &Call) -> Reached {
         let name = &call.call.name;
         let function = self.session.layers().function(name);
         let offered = function.is_some_and(|(_, function)| function.offered == Offered::Model);
@@ -343,7 +331,7 @@ impl Run {
                 &call.call.call_id,
                 &self.loaded,
             );
-            return Ok(match resolved {
+            return match resolved {
                 Err(failure) => Reached::Not(failure),
                 Ok(Resolution::Ask(pending)) => Reached::At {
                     planned: Planned::Wait,
@@ -363,7 +351,7 @@ impl Run {
                     why: None,
                     pending: None,
                 },
-            });
+            };
         }
         let verdict = self
             .agent
@@ -373,13 +361,13 @@ impl Run {
             .verdict;
         if verdict == Verdict::Deny {
             let why = format!("{name} is denied");
-            return Ok(Reached::Not(ToolFailure::Denied { why }));
+            return Reached::Not(ToolFailure::Denied { why });
         }
         let read = match arguments::read(&call.call.arguments) {
             Ok(read) => read.raw,
             Err(error) => {
                 let why = format!("{name}: {error}");
-                return Ok(Reached::Not(ToolFailure::BadArguments { why }));
+                return Reached::Not(ToolFailure::BadArguments { why });
             }
         };
         let planned = match delegated {
@@ -388,16 +376,16 @@ impl Run {
                 Ok(task) => Planned::Task(task.task),
                 Err(_) => {
                     let why = format!("{name}: expected an object with the text \"task\"");
-                    return Ok(Reached::Not(ToolFailure::BadArguments { why }));
+                    return Reached::Not(ToolFailure::BadArguments { why });
                 }
             },
         };
-        Ok(Reached::At {
+        Reached::At {
             request: request(call, &read),
             planned,
             why: (verdict == Verdict::Ask).then(String::new),
             pending: None,
-        })
+        }
     }
 }
 
@@ -410,7 +398,7 @@ enum Reached {
         planned: Planned,
         request: ToolRequest,
         why: Option<String>,
-        pending: Option<crate::tools::Pending>,
+        pending: Option<Pending>,
     },
 }
 
@@ -425,6 +413,15 @@ fn request(call: &Call, arguments: &Raw) -> ToolRequest {
         called: call.call.name.clone(),
         call_id: call.call.call_id.clone(),
         arguments: arguments.clone(),
+    }
+}
+
+/// What was asked about, once it is allowed.
+fn allowed(planned: Planned, pending: Option<Pending>) -> Planned {
+    match pending.map(Pending::approve) {
+        None => planned,
+        Some(Allowed::Run(permit)) => Planned::Tool(permit),
+        Some(Allowed::Load(kit)) => Planned::Load(kit),
     }
 }
 

@@ -1,9 +1,11 @@
 //! Runs below a run: each on a branch of its own, with what its parent hands over, giving back a text.
 
-use contexture_engine::{Conversation, EngineError, RunPlace};
+use contexture_engine::{Conversation, EngineError};
 use contexture_ir::{NodeId, RunId};
 use contexture_layers::{ChildEnd, RunEnd};
-use contexture_store::{Activation, At, BranchLabel, NewBranch, RefChange, StateChange};
+use contexture_store::{
+    Activation, At, BranchLabel, Error as StoreError, NewBranch, RefChange, StateChange,
+};
 
 use super::config::{ChildHistory, Delegate};
 use super::ended::RunEnded;
@@ -142,7 +144,7 @@ impl Run {
             began_ms: chat.engine().now_ms(),
             base: head_text(base),
         };
-        let place = RunPlace { id, depth };
+        let place = record.place(id);
         let session = match &ended {
             None => chat.child_session(place, &self.session).await?,
             // As its layers were before they were told of its end.
@@ -162,7 +164,7 @@ impl Run {
             channels,
         );
         match ended {
-            None => run.enter(vec![said_by_user(task)], None).await?,
+            None => run.enter(vec![said_by_user(task)]).await?,
             Some((_, ended)) => run.ended_before(ended).await?,
         }
         Ok(run)
@@ -206,17 +208,10 @@ impl Run {
             engine.now_ms(),
         );
         match made.await {
-            Ok(_) | Err(contexture_store::Error::AlreadyExists { .. }) => {}
+            Ok(_) | Err(StoreError::AlreadyExists { .. }) => {}
             Err(error) => return Err(EngineError::from(error).into()),
         }
-        let chat = engine.conversation(self.chat.id().as_str());
-        let chat = chat
-            .owner(owner.as_str())
-            .branch(branch.as_str())
-            .open()
-            .await?;
-        chat.set_layers(self.chat.layers());
-        Ok(chat)
+        Ok(self.chat.on_branch(branch))
     }
 }
 

@@ -3,7 +3,7 @@
 //! The tree has the truth: a run goes on exactly as long as its record hangs off its branch's head. The entry is written
 //! before the first append and after the last, and says what to look at.
 
-use contexture_engine::{Conversation, EngineError};
+use contexture_engine::{Conversation, EngineError, RunPlace};
 use contexture_ir::{BranchName, ConversationId, NodeId, RunId};
 use contexture_store::{Expected, KeyScope, PutEntry};
 use serde::{Deserialize, Serialize};
@@ -30,6 +30,16 @@ pub(crate) struct RunRecord {
     /// The head it began behind.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) base: Option<String>,
+}
+
+impl RunRecord {
+    /// The run, as its layers know it.
+    pub(crate) const fn place(&self, id: RunId) -> RunPlace {
+        RunPlace {
+            id,
+            depth: self.depth,
+        }
+    }
 }
 
 /// How a run stands.

@@ -48,7 +48,7 @@ impl Run {
             let item = Item::parse(&text)
                 .map_err(|source| EngineError::StoredItem { node: id, source })?;
             let new = self.chat.new_item(id, &item, Some(self.run_step()));
-            self.append(None, vec![(new, item)], Vec::new()).await?;
+            self.append(vec![(new, item)], Vec::new()).await?;
             // Taken in twice it would be the same node.
             let put = PutEntry {
                 key: entry.key,

@@ -2,9 +2,9 @@
 
 use std::time::{Duration, Instant};
 
-use contexture_engine::{Conversation, Engine, EngineError, RunPlace};
-use contexture_ir::{Owner, RunId};
-use contexture_store::{KeyScope, ListEntries, StateChange, StateKey};
+use contexture_engine::{Conversation, Engine, EngineError};
+use contexture_ir::{BranchName, Owner, RunId};
+use contexture_store::{At, KeyScope, ListEntries, StateChange, StateKey, StateRequest};
 use contexture_tools::Loaded;
 
 use super::config::Agent;
@@ -70,13 +70,8 @@ impl Run {
         };
         let entry = RunEntry::of(chat, id).await?;
         let entry = entry.ok_or_else(|| nothing("no run of this id"))?;
-        let at = chat.engine().conversation(chat.id().as_str());
-        let at = at
-            .owner(chat.owner().as_str())
-            .branch(&entry.branch)
-            .open()
-            .await?;
-        at.set_layers(chat.layers());
+        let branch = BranchName::new(&entry.branch).map_err(EngineError::from)?;
+        let at = chat.on_branch(branch);
         let run = Self::taken_up(&at, id, agent, Abort::new()).await?;
         if run.is_none() && entry.status.is_open() {
             // It ended, and only its entry does not say so; or it never began.
@@ -96,8 +91,7 @@ impl Run {
         agent: &Agent,
         abort: Abort,
     ) -> Result<Option<Self>, RunError> {
-        let request =
-            contexture_store::StateRequest::all(contexture_store::At::Branch(chat.branch()));
+        let request = StateRequest::all(At::Branch(chat.branch()));
         let store = chat.engine().store();
         let state = store.state(chat.owner(), chat.id(), request).await;
         let state = state.map_err(EngineError::from)?;
@@ -115,11 +109,7 @@ impl Run {
             .transpose()
             .map_err(|_| broken("its base is no node id".to_owned()))?;
         let nodes = nodes_of(chat, base).await?;
-        let place = RunPlace {
-            id,
-            depth: record.depth,
-        };
-        let session = chat.layer_session(Some(place)).await?;
+        let session = chat.layer_session(Some(record.place(id))).await?;
         let began = record.began_ms;
         let mut run = Self::new(
             chat.clone(),

@@ -1,16 +1,21 @@
 //! A run: the handle that goes on, and the one that looks on.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use contexture_engine::{
-    Conversation, EngineError, LayerHandle, LayerSession, RunPlace, RunStep, StepAppend,
+    Conversation, EngineError, LayerHandle, LayerSession, RunStep, StepAppend, run_prefix,
+    state_node,
 };
-use contexture_ir::{Item, NodeId, Raw, Role, RunId};
+use contexture_ir::{Item, Message, NodeId, Raw, Role, RunId};
 use contexture_layers::Layer;
-use contexture_store::{AppendAt, Appended, Error as StoreError, NewItem, StateChange};
+use contexture_store::{
+    AppendAt, Appended, At, Error as StoreError, NewItem, State, StateChange, StateKey,
+    StateRequest,
+};
 use contexture_tools::Loaded;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -49,7 +54,7 @@ pub struct Run {
     pub(crate) left: Left,
     /// Set where it has ended before it was taken up.
     pub(crate) ended: Option<RunEnded>,
-    pub(crate) steps: std::collections::BTreeMap<String, u32>,
+    pub(crate) steps: BTreeMap<String, u32>,
     pub(crate) last_text: Option<String>,
     /// The text of each answer.
     pub(crate) texts: Vec<String>,
@@ -102,8 +107,7 @@ impl Run {
             began_ms: chat.engine().now_ms(),
             base: head_text(chat.head().await?),
         };
-        let place = RunPlace { id, depth: 0 };
-        let session = chat.layer_session(Some(place)).await?;
+        let session = chat.layer_session(Some(record.place(id))).await?;
         let mut run = Self::new(
             chat.clone(),
             agent.clone(),
@@ -113,7 +117,7 @@ impl Run {
             Abort::new(),
             None,
         );
-        run.enter(input.into_iter().collect(), None).await?;
+        run.enter(input.into_iter().collect()).await?;
         Ok(run)
     }
 
@@ -142,24 +146,20 @@ impl Run {
             loaded: Loaded::default(),
             left: Left::default(),
             ended: None,
-            steps: std::collections::BTreeMap::new(),
+            steps: BTreeMap::new(),
             last_text: None,
             texts: Vec::new(),
         }
     }
 
     /// Stores the entry, and then the input with the record.
-    pub(crate) async fn enter(
-        &mut self,
-        input: Vec<Item>,
-        at: Option<AppendAt>,
-    ) -> Result<(), RunError> {
+    pub(crate) async fn enter(&mut self, input: Vec<Item>) -> Result<(), RunError> {
         let entry = RunEntry::new(self.id, &self.record, &self.chat.branch());
         entry.put(&self.chat, self.id).await?;
         let input = self.session.on_append(input).await?;
         let put = StateChange::put(run_key(self.id)?, VERSION, json(&self.record));
         let items = self.items("input", input);
-        self.append(at, items, vec![put]).await?;
+        self.append(items, vec![put]).await?;
         Ok(())
     }
 
@@ -316,19 +316,16 @@ impl Run {
         Ok(())
     }
 
-    pub(crate) async fn value(
-        &self,
-        key: &contexture_store::StateKey,
-    ) -> Result<Option<Arc<[u8]>>, RunError> {
+    pub(crate) async fn value(&self, key: &StateKey) -> Result<Option<Arc<[u8]>>, RunError> {
         let state = self.run_state().await?;
         Ok(state.value(key).cloned())
     }
 
     /// What hangs off the head of the run's own.
-    pub(crate) async fn run_state(&self) -> Result<contexture_store::State, RunError> {
-        let request = contexture_store::StateRequest {
-            prefix: contexture_engine::run_prefix(self.id),
-            ..contexture_store::StateRequest::all(contexture_store::At::Branch(self.chat.branch()))
+    pub(crate) async fn run_state(&self) -> Result<State, RunError> {
+        let request = StateRequest {
+            prefix: run_prefix(self.id),
+            ..StateRequest::all(At::Branch(self.chat.branch()))
         };
         let store = self.chat.engine().store();
         let state = store
@@ -374,27 +371,24 @@ impl Run {
         let node = NewItem {
             run: Some(step.run),
             step: Some(step.step),
-            ..contexture_engine::state_node(id, self.chat.engine().now_ms())?
+            ..state_node(id, self.chat.engine().now_ms())?
         };
-        self.append_nodes(None, vec![node], Vec::new(), changes)
-            .await?;
+        self.append_nodes(vec![node], Vec::new(), changes).await?;
         Ok(())
     }
 
     /// Appends items, again where another changed a layer's state meanwhile.
     pub(crate) async fn append(
         &mut self,
-        at: Option<AppendAt>,
         items: Vec<(NewItem, Item)>,
         changes: Vec<StateChange>,
     ) -> Result<Appended, RunError> {
         let (nodes, said) = items.into_iter().unzip();
-        self.append_nodes(at, nodes, said, changes).await
+        self.append_nodes(nodes, said, changes).await
     }
 
     pub(crate) async fn append_nodes(
         &mut self,
-        at: Option<AppendAt>,
         items: Vec<NewItem>,
         said: Vec<Item>,
         changes: Vec<StateChange>,
@@ -402,7 +396,7 @@ impl Run {
         let mut tries = TRIES;
         loop {
             let step = StepAppend {
-                at: at.clone().unwrap_or_else(|| self.tip()),
+                at: self.tip(),
                 items: items.clone(),
                 said: said.clone(),
                 changes: changes.clone(),
@@ -419,10 +413,7 @@ impl Run {
 
     /// Reads the layers' states again.
     pub(crate) async fn reread(&mut self) -> Result<(), RunError> {
-        let place = RunPlace {
-            id: self.id,
-            depth: self.record.depth,
-        };
+        let place = self.record.place(self.id);
         self.session = self.chat.layer_session(Some(place)).await?;
         Ok(())
     }
@@ -462,7 +453,7 @@ pub(crate) fn json(value: &impl Serialize) -> Vec<u8> {
 
 /// What a person says.
 pub(crate) fn said_by_user(text: &str) -> Item {
-    Item::Message(contexture_ir::Message::text(Role::User, text))
+    Item::Message(Message::text(Role::User, text))
 }
 
 impl fmt::Debug for Run {

@@ -1,7 +1,7 @@
 //! What a run has spent, as its answers say.
 
 use contexture_catalogue::Catalogue;
-use contexture_engine::{Conversation, EngineError};
+use contexture_engine::{Conversation, EngineError, run_prefix};
 use contexture_ir::{RunId, Usage};
 use contexture_store::{Node, State};
 use std::sync::Arc;
@@ -46,7 +46,7 @@ pub(crate) async fn spent_by(
         spent.add(&price(chat.engine().catalogue(), &model, &usage));
     }
     spent.steps = steps_of(run, nodes).into();
-    let prefix = format!("{}@child/", contexture_engine::run_prefix(run));
+    let prefix = format!("{}@child/", run_prefix(run));
     for key in state
         .root
         .keys()

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use contexture_engine::{Conversation, EngineError, state_node};
-use contexture_ir::{Extension, Item, NodeId, Raw, RunId};
+use contexture_ir::{Extension, Item, NodeId, Origin, Raw, RunId};
 use contexture_store::{AppendAt, AppendRequest, NewItem, Node, State};
 use serde::{Deserialize, Serialize};
 
@@ -90,7 +90,7 @@ pub async fn decide(
     let like = state_node(id, now)?;
     let new = NewItem {
         run: Some(run),
-        origin: contexture_ir::Origin::User,
+        origin: Origin::User,
         audience: like.audience,
         ..NewItem::new(id, &item, item.to_json(), now)
     };
