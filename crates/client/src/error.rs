@@ -33,6 +33,12 @@ pub enum ClientError {
         /// The format.
         format: contexture_wire::Format,
     },
+    /// A certificate that nothing can be held against.
+    #[error("bad root certificate: {why}")]
+    BadCertificate {
+        /// What is wrong with it.
+        why: String,
+    },
     /// TLS could not be set up.
     #[error("no secure connections: {why}")]
     Tls {

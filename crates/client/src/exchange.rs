@@ -1,6 +1,6 @@
 //! One answer as it comes in: its bytes under limits, as a body or as events, and what an error status says.
 
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use bytes::Bytes;
 use contexture_llm::ModelError;
@@ -13,6 +13,7 @@ use tokio::time::{Instant, timeout_at};
 
 use crate::provider::Provider;
 use crate::retry;
+use crate::trust;
 
 /// The longest body of an error that is read, in bytes.
 const ERROR_BODY: usize = 64 << 10;
@@ -98,7 +99,7 @@ impl Call {
     /// What an answer with an error status means.
     pub(crate) async fn refused(&self, response: Response) -> ModelError {
         let status = response.status();
-        let asked = retry::asked(response.headers());
+        let asked = retry::asked(response.headers(), SystemTime::now());
         if status.is_redirection() {
             return ModelError::Refused {
                 model: self.model.clone(),
@@ -134,9 +135,13 @@ impl Call {
     /// What went wrong on the way.
     pub(crate) fn broken(&self, error: reqwest::Error) -> ModelError {
         let error = error.without_url();
-        ModelError::Unreachable {
-            model: self.model.clone(),
-            why: self.provider.hide(&chain(&error)),
+        let model = self.model.clone();
+        match trust::untrusted(&error) {
+            Some(why) => ModelError::Untrusted { model, why },
+            None => ModelError::Unreachable {
+                model,
+                why: self.provider.hide(&chain(&error)),
+            },
         }
     }
 

@@ -18,9 +18,11 @@ mod options;
 mod payload;
 mod provider;
 mod retry;
+mod trust;
 
 pub use error::ClientError;
 pub use key::ApiKey;
 pub use model::HttpModel;
 pub use options::{ClientOptions, Retries, TimeLimits};
 pub use provider::Provider;
+pub use trust::RootCertificate;

@@ -1,7 +1,5 @@
 //! A model behind HTTP.
 
-use std::sync::Arc;
-
 use async_trait::async_trait;
 use contexture_llm::{Model, ModelError, ModelRequest, ModelResponse, ModelStream};
 use contexture_wire::Format;
@@ -16,6 +14,7 @@ use crate::options::ClientOptions;
 use crate::payload;
 use crate::provider::{Mode, Provider};
 use crate::retry;
+use crate::trust;
 
 /// The headers in which providers name a call.
 const REQUEST_IDS: [&str; 3] = ["request-id", "x-request-id", "x-goog-request-id"];
@@ -65,7 +64,7 @@ impl HttpModel {
     /// As [`HttpModel::new`].
     pub fn with_options(provider: Provider, options: ClientOptions) -> Result<Self, ClientError> {
         let client = Client::builder()
-            .tls_backend_preconfigured(tls()?)
+            .tls_backend_preconfigured(trust::tls(&options.roots)?)
             .connect_timeout(options.time.connect)
             .redirect(Policy::none())
             .user_agent(concat!("contexture/", env!("CARGO_PKG_VERSION")))
@@ -211,19 +210,4 @@ fn request_id(response: &Response) -> Option<String> {
 fn unexpected(call: &Call, kind: &str) -> ModelError {
     let why = format!("expected application/json or text/event-stream, got {kind:?}");
     call.malformed(&why)
-}
-
-/// The system's certificates and one provider of cryptography, without touching what is set for the process.
-fn tls() -> Result<rustls::ClientConfig, ClientError> {
-    let mut roots = rustls::RootCertStore::empty();
-    roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
-    let provider = Arc::new(rustls::crypto::ring::default_provider());
-    let config = rustls::ClientConfig::builder_with_provider(provider)
-        .with_safe_default_protocol_versions()
-        .map_err(|error| ClientError::Tls {
-            why: error.to_string(),
-        })?;
-    let mut config = config.with_root_certificates(roots).with_no_client_auth();
-    config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
-    Ok(config)
 }

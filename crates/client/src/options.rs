@@ -1,8 +1,10 @@
-//! What a client may spend: time, bytes, tries.
+//! What a client may spend: time, bytes, tries; and whom it trusts.
 
 use std::time::Duration;
 
-/// The limits of a client's calls.
+use crate::trust::RootCertificate;
+
+/// The limits of a client's calls, and whom it trusts.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ClientOptions {
     /// How long to wait for what.
@@ -11,6 +13,9 @@ pub struct ClientOptions {
     pub retries: Retries,
     /// The longest answer in bytes, unpacked; 64 MiB by default.
     pub max_body: usize,
+    /// Authorities that are trusted beside the system's; none by default. The system's are those of its store, or of
+    /// the files named by `SSL_CERT_FILE` or `SSL_CERT_DIR`.
+    pub roots: Vec<RootCertificate>,
 }
 
 impl Default for ClientOptions {
@@ -19,6 +24,7 @@ impl Default for ClientOptions {
             time: TimeLimits::default(),
             retries: Retries::default(),
             max_body: 64 << 20,
+            roots: Vec::new(),
         }
     }
 }

@@ -1,6 +1,6 @@
 //! When a call is tried again, and after what wait.
 
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use contexture_llm::ModelError;
 use reqwest::header::HeaderMap;
@@ -33,20 +33,22 @@ pub(crate) fn wait(
     )
 }
 
-/// How long the provider asks to wait, in milliseconds. A date is not read.
-pub(crate) fn asked(headers: &HeaderMap) -> Option<u64> {
-    let number = |name: &str| -> Option<f64> {
-        let number: f64 = headers.get(name)?.to_str().ok()?.trim().parse().ok()?;
-        (number.is_finite() && number >= 0.0).then_some(number)
+/// How long the provider asks to wait, in milliseconds: `retry-after-ms`, or `retry-after` as seconds or as a date. A date is
+/// held against the provider's own clock where its answer has a `date`, else against `now`; one that has passed is no wait.
+pub(crate) fn asked(headers: &HeaderMap, now: SystemTime) -> Option<u64> {
+    let text = |name: &str| headers.get(name)?.to_str().ok().map(str::trim);
+    let number = |name: &str| -> Option<f64> { text(name)?.parse().ok() };
+    let date = |name: &str| httpdate::parse_http_date(text(name)?).ok();
+    let seconds = number("retry-after-ms").map(|ms| ms / 1000.0);
+    let wait = match seconds.or_else(|| number("retry-after")) {
+        Some(seconds) => Duration::try_from_secs_f64(seconds).ok()?,
+        None => {
+            let now = date("date").unwrap_or(now);
+            let until = date("retry-after")?.duration_since(now);
+            until.unwrap_or(Duration::ZERO)
+        }
     };
-    let ms = number("retry-after-ms").or_else(|| Some(number("retry-after")? * 1000.0))?;
-    Some(
-        Duration::try_from_secs_f64(ms / 1000.0)
-            .ok()?
-            .as_millis()
-            .try_into()
-            .unwrap_or(u64::MAX),
-    )
+    Some(wait.as_millis().try_into().unwrap_or(u64::MAX))
 }
 
 #[cfg(test)]
@@ -89,18 +91,47 @@ mod tests {
 
     #[test]
     fn headers_say_how_long() {
-        for (name, value, expected) in [
-            ("retry-after", "2", Some(2000)),
-            ("retry-after", "0.5", Some(500)),
-            ("retry-after-ms", "120", Some(120)),
-            ("retry-after", "-1", None),
-            ("retry-after", "NaN", None),
-            ("retry-after", "1e300", None),
-            ("retry-after", "Wed, 21 Oct 2026 07:28:00 GMT", None),
+        let now = httpdate::parse_http_date("Wed, 21 Oct 2026 07:27:30 GMT").unwrap();
+        for (headers, expected) in [
+            (&[("retry-after", "2")][..], Some(2000)),
+            (&[("retry-after", "0.5")], Some(500)),
+            (
+                &[("retry-after-ms", "120"), ("retry-after", "2")],
+                Some(120),
+            ),
+            (
+                &[("retry-after-ms", "soon"), ("retry-after", "2")],
+                Some(2000),
+            ),
+            (&[("retry-after", "-1")], None),
+            (&[("retry-after", "NaN")], None),
+            (&[("retry-after", "1e300")], None),
+            (&[("retry-after", "soon")], None),
+            // The three ways to write a date.
+            (
+                &[("retry-after", "Wed, 21 Oct 2026 07:28:00 GMT")],
+                Some(30_000),
+            ),
+            (
+                &[("retry-after", "Wednesday, 21-Oct-26 07:28:00 GMT")],
+                Some(30_000),
+            ),
+            (&[("retry-after", "Wed Oct 21 07:28:00 2026")], Some(30_000)),
+            (&[("retry-after", "Wed, 21 Oct 2026 07:27:00 GMT")], Some(0)),
+            // The provider's clock is a minute behind ours.
+            (
+                &[
+                    ("retry-after", "Wed, 21 Oct 2026 07:26:35 GMT"),
+                    ("date", "Wed, 21 Oct 2026 07:26:30 GMT"),
+                ],
+                Some(5000),
+            ),
         ] {
-            let mut headers = HeaderMap::new();
-            headers.insert(name, value.parse().unwrap());
-            assert_eq!(asked(&headers), expected, "{name}: {value}");
+            let all = headers.iter().map(|(name, value)| {
+                let name: reqwest::header::HeaderName = name.parse().unwrap();
+                (name, value.parse().unwrap())
+            });
+            assert_eq!(asked(&all.collect(), now), expected, "{headers:?}");
         }
     }
 }

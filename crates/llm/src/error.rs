@@ -34,6 +34,14 @@ pub enum ModelError {
         /// What happened, without credentials.
         why: String,
     },
+    /// Whoever answers at the address cannot show that it is the provider: another trust or another address is needed.
+    #[error("{model} cannot be trusted: {why}")]
+    Untrusted {
+        /// The model.
+        model: String,
+        /// What is wrong with its certificate, and what to do.
+        why: String,
+    },
     /// Nothing came for too long: try again, or allow more time.
     #[error("{model} gave no {what} within {limit_ms} ms")]
     Timeout {
@@ -90,6 +98,7 @@ impl ModelError {
             Self::RateLimited { .. } => "model_rate_limited",
             Self::Unavailable { .. } => "model_unavailable",
             Self::Unreachable { .. } => "model_unreachable",
+            Self::Untrusted { .. } => "model_untrusted",
             Self::Timeout { .. } => "model_timeout",
             Self::Malformed { .. } => "model_malformed",
             Self::Refused { .. } => "model_refused",
@@ -106,7 +115,8 @@ impl ModelError {
             | Self::Unavailable { .. }
             | Self::Unreachable { .. }
             | Self::Timeout { .. } => true,
-            Self::Malformed { .. }
+            Self::Untrusted { .. }
+            | Self::Malformed { .. }
             | Self::Refused { .. }
             | Self::Forbidden { .. }
             | Self::NoAnswer { .. } => false,

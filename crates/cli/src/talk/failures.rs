@@ -34,6 +34,9 @@ impl From<ModelError> for Failure {
                 failure.hint("a line of the script or recording is needed for each request")
             }
             ModelError::Forbidden { .. } => failure.hint("is it the right key for this address?"),
+            ModelError::Untrusted { .. } => failure.hint(
+                "is the address right? SSL_CERT_FILE names the certificates of authorities that are trusted",
+            ),
             ModelError::Refused { too_long: true, .. } => {
                 failure.hint("give the window that the model really has: --window TOKENS")
             }

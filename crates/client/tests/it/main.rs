@@ -8,6 +8,7 @@
 
 mod secrets;
 mod server;
+mod tls;
 
 use std::io::Write;
 use std::time::Duration;
