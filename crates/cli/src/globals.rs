@@ -1,8 +1,11 @@
 //! Options that every command takes.
 
+use std::env;
+
 use clap::{Args, ValueEnum};
 use contexture::Owner;
 
+use crate::again::option;
 use crate::failure::Outcome;
 
 /// Options that every command takes.
@@ -56,6 +59,19 @@ impl Globals {
     /// A name that breaks the rule for owners.
     pub(crate) fn owner_given(&self) -> Outcome<Option<Owner>> {
         Ok(self.owner.as_deref().map(Owner::new).transpose()?)
+    }
+
+    /// The options that say where and whose, to be typed again. What the environment says it says again, and the
+    /// address of a server may have a password in it.
+    pub(crate) fn words(&self) -> Vec<String> {
+        let said = |variable: &str, value: &Option<String>| {
+            let value = value.clone()?;
+            (env::var(variable).as_ref() != Ok(&value)).then_some(value)
+        };
+        let db = said("CONTEXTURE_DB", &self.db).filter(|db| !db.contains("://"));
+        let db = db.map(|db| option("--db", db));
+        let owner = said("CONTEXTURE_OWNER", &self.owner).map(|name| option("--owner", name));
+        [db, owner].into_iter().flatten().flatten().collect()
     }
 }
 

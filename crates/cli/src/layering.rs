@@ -8,6 +8,7 @@ use clap::{Args, ValueEnum};
 use contexture::layers::builtin::{Memory, Skills, UnknownFields};
 use contexture::layers::{Layers, Scope};
 
+use crate::again::option;
 use crate::failure::Outcome;
 use crate::globals::Globals;
 use crate::{say, skill_folders};
@@ -58,6 +59,17 @@ impl LayerArguments {
     /// The folders of skills.
     pub(crate) fn skill_folders(&self) -> &[PathBuf] {
         &self.skills
+    }
+
+    /// The options, to be typed again.
+    pub(crate) fn words(&self) -> Vec<String> {
+        let Self { skills, memory } = self;
+        let skills = skills.iter().map(|path| option("--skills", path.display()));
+        let memory = memory.map(|keeper| match keeper {
+            Keeper::Resource => "--memory".to_owned(),
+            Keeper::Path => "--memory=path".to_owned(),
+        });
+        skills.flatten().chain(memory).collect()
     }
 
     /// What notes belong to, if there are any.

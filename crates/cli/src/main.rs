@@ -4,6 +4,7 @@
 //! and nothing else does; reports, progress and errors go to standard error. What happens is decided
 //! in the libraries; here is only how it is asked for and how it looks.
 
+mod again;
 mod ago;
 mod arguments;
 mod commands;

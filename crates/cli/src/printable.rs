@@ -54,6 +54,11 @@ pub(crate) fn clip(text: &str, columns: usize) -> String {
     out
 }
 
+/// Enough of an id to name it.
+pub(crate) fn short(id: &str) -> &str {
+    id.get(..12).unwrap_or(id)
+}
+
 /// The text, padded with spaces to `columns`.
 pub(crate) fn pad(text: &str, columns: usize) -> String {
     let missing = columns.saturating_sub(text.width());

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use clap::Args;
 use contexture::ir::{Fragment, Raw, parse_fragments};
 
+use crate::again::option;
 use crate::failure::{Failure, Outcome};
 use crate::input::Source;
 use crate::words::tokens;
@@ -42,6 +43,25 @@ impl TargetArguments {
         let source = Source::File(path.clone());
         let text = source.read()?;
         parse_fragments(&text).map_err(|error| Failure::from(error).of(&source))
+    }
+
+    /// The options, to be typed again.
+    pub(crate) fn words(&self) -> Vec<String> {
+        let Self {
+            model,
+            window,
+            reserve,
+            params,
+            system,
+        } = self;
+        let model = model.iter().map(|model| option("--model", model));
+        let window = window.iter().map(|tokens| option("--window", tokens));
+        let reserve = reserve.iter().map(|tokens| option("--reserve", tokens));
+        let params = params.iter();
+        let params = params.map(|(key, json)| option("--param", format!("{key}={}", json.get())));
+        let system = system.iter().map(|path| option("--system", path.display()));
+        let all = model.chain(window).chain(reserve).chain(params);
+        all.chain(system).flatten().collect()
     }
 }
 

@@ -12,7 +12,7 @@ use crate::ago::instant;
 use crate::exit::Exit;
 use crate::failure::Outcome;
 use crate::globals::Globals;
-use crate::printable::{counted, pad, pad_left, width};
+use crate::printable::{counted, pad, pad_left, short, width};
 use crate::{database, say};
 
 /// List, make, switch or delete branches
@@ -138,11 +138,6 @@ pub(crate) fn tell(what: &str, branch: &Branch, globals: &Globals) -> Outcome<()
         "{what} branch {} · {messages}\n",
         branch.name.as_str().green()
     ))
-}
-
-/// Enough of an id to name it.
-fn short(id: &str) -> &str {
-    id.get(..12).unwrap_or(id)
 }
 
 /// Lists the branches.

@@ -17,7 +17,7 @@ use crate::failure::{Failure, Outcome};
 use crate::globals::Globals;
 use crate::input::Source;
 use crate::place::{Place, find};
-use crate::printable::{counted, grouped, lines};
+use crate::printable::{counted, grouped, lines, short};
 use crate::words::{target_format, tokens};
 use crate::{database, models, say};
 
@@ -139,7 +139,6 @@ pub(crate) fn tell(
     if globals.quiet {
         return Ok(());
     }
-    let short = |id: &str| id.get(..12).unwrap_or(id).to_owned();
     let name = match &node {
         Some(node) => format!("compaction {}", short(node).magenta()),
         None => "a compaction".to_owned(),

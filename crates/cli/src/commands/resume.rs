@@ -13,7 +13,8 @@ use crate::exit::Exit;
 use crate::failure::{Failure, Outcome};
 use crate::globals::Globals;
 use crate::place::{Place, find};
-use crate::talk::{TalkArguments, Teller, drive, short, tell};
+use crate::printable::short;
+use crate::talk::{TalkArguments, Teller, drive, tell};
 
 /// The fewest digits of a run's id.
 const FEWEST: usize = 4;
@@ -76,7 +77,7 @@ pub(crate) async fn run(arguments: &Arguments, globals: &Globals) -> Outcome {
     let mut run = Run::resume(&chat, id, &agent).await?;
     let driven = drive(&mut run).await;
     teller.close();
-    tell(driven, &run, globals)
+    tell(driven, &run, talk, globals).await
 }
 
 /// Stores what was decided.

@@ -73,5 +73,5 @@ pub(crate) async fn run(arguments: &Arguments, globals: &Globals) -> Outcome {
     let mut run = Run::begin(&chat, &agent, [said]).await?;
     let driven = drive(&mut run).await;
     teller.close();
-    tell(driven, &run, globals)
+    tell(driven, &run, &arguments.talk, globals).await
 }

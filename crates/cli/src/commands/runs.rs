@@ -12,9 +12,9 @@ use crate::database::{self, Missing};
 use crate::exit::Exit;
 use crate::failure::Outcome;
 use crate::globals::Globals;
-use crate::printable::{pad, width};
+use crate::printable::{one_line, pad, short, width};
 use crate::say;
-use crate::talk::short;
+use crate::talk::{WaitingCall, waiting_calls};
 
 /// List the runs of models, the newest first
 ///
@@ -37,31 +37,56 @@ pub(crate) struct Arguments {
 /// There is no such conversation, or the database cannot be used.
 pub(crate) async fn run(arguments: &Arguments, globals: &Globals) -> Outcome {
     let owner = database::owner(globals)?;
-    let mut found = match &arguments.conversation {
+    let (engine, mut found) = match &arguments.conversation {
         Some(id) => {
             let chat = database::conversation(globals, id, None).await?;
-            runs(chat.engine(), &owner, Some(&chat)).await?
+            let found = runs(chat.engine(), &owner, Some(&chat)).await?;
+            (chat.engine().clone(), found)
         }
         None => {
             let engine = database::open(globals, Missing::Refuse).await?;
-            runs(&engine, &owner, None).await?
+            let found = runs(&engine, &owner, None).await?;
+            (engine, found)
         }
     };
     found.sort_by(|a, b| (b.began_ms, &b.run).cmp(&(a.began_ms, &a.run)));
+    let mut rows = Vec::with_capacity(found.len());
+    for run in found {
+        let waiting = match run.status {
+            RunStatus::Waiting => waiting_calls(&engine, &owner, &run).await?,
+            _ => Vec::new(),
+        };
+        rows.push(Row { run, waiting });
+    }
     if globals.json {
-        let rows: Vec<Value> = found.iter().map(document).collect();
+        let rows: Vec<Value> = rows.iter().map(document).collect();
         say::json(&json!({ "runs": rows }))?;
         return Ok(Exit::Done);
     }
-    say::styled(&table(&found))?;
-    if found.is_empty() && !globals.quiet {
+    say::styled(&table(&rows))?;
+    if globals.quiet {
+        return Ok(Exit::Done);
+    }
+    if rows.is_empty() {
         say::aside("no runs; `contexture run FILE` makes one\n");
+    }
+    if rows.iter().any(|row| !row.waiting.is_empty()) {
+        say::aside(
+            "decide with `contexture resume RUN --allow CALL`, or `--deny CALL --reason TEXT`\n",
+        );
     }
     Ok(Exit::Done)
 }
 
+/// A run, and the calls of it that wait for a decision.
+struct Row {
+    run: RunEntry,
+    waiting: Vec<WaitingCall>,
+}
+
 /// A run for programs.
-fn document(run: &RunEntry) -> Value {
+fn document(Row { run, waiting }: &Row) -> Value {
+    let waiting: Vec<Value> = waiting.iter().map(WaitingCall::document).collect();
     json!({
         "run": run.run,
         "conversation": conversation(run),
@@ -74,6 +99,7 @@ fn document(run: &RunEntry) -> Value {
         "spent": run.spent,
         "result": run.result,
         "why": run.why,
+        "waiting": waiting,
     })
 }
 
@@ -81,23 +107,26 @@ fn conversation(run: &RunEntry) -> &str {
     run.conversation.as_ref().map_or("", |id| id.as_str())
 }
 
-fn table(runs: &[RunEntry]) -> String {
+fn table(rows: &[Row]) -> String {
     let place = |run: &RunEntry| format!("{} {}", conversation(run), run.branch);
-    let places = runs.iter().map(|run| width(&place(run))).max().unwrap_or(0);
-    let agents = runs.iter().map(|run| width(&run.agent)).max().unwrap_or(0);
+    let places = rows.iter().map(|row| width(&place(&row.run))).max();
+    let agents = rows.iter().map(|row| width(&row.run.agent)).max();
+    let (places, agents) = (places.unwrap_or(0), agents.unwrap_or(0));
     let now = now_ms();
     let mut out = String::new();
-    for run in runs {
+    for Row { run, waiting } in rows {
         let status = pad(run.status.as_str(), "completed".len());
         let status = match run.status {
             RunStatus::Completed => status.green().to_string(),
             RunStatus::Failed => status.red().to_string(),
             _ => status.yellow().to_string(),
         };
-        let told = match (&run.why, &run.spent) {
-            (Some(why), _) => crate::printable::one_line(why),
-            (None, Some(spent)) => spent.to_string(),
-            (None, None) => String::new(),
+        let calls: Vec<String> = waiting.iter().map(WaitingCall::line).collect();
+        let told = match (calls.as_slice(), &run.why, &run.spent) {
+            ([_, ..], ..) => format!("for {}", calls.join(", ")),
+            (_, Some(why), _) => one_line(why),
+            (_, None, Some(spent)) => spent.to_string(),
+            (_, None, None) => String::new(),
         };
         let line = format!(
             "{status}  {}  {}  {}  {}  {told}",

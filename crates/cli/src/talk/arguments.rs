@@ -13,6 +13,7 @@ use contexture::{Catalogue, Conversation, Engine, Format, HttpModel, Provider, T
 use super::reading::tools;
 use super::script;
 use super::teller::Teller;
+use crate::again::option;
 use crate::failure::{Failure, Outcome};
 use crate::globals::Globals;
 use crate::layering::LayerArguments;
@@ -88,6 +89,35 @@ impl TalkArguments {
         }
         chat.set_layers(layers);
         Ok(chat)
+    }
+
+    /// The options with which `resume` goes on with what these began. Its budget a run keeps; a script's next line is
+    /// not its first, so what follows is another file.
+    pub(crate) fn words(&self, globals: &Globals) -> Vec<String> {
+        let Self {
+            to,
+            target,
+            base_url,
+            script,
+            replay,
+            layers,
+            ask,
+            budget_tokens: _,
+            budget_cost: _,
+            max_steps: _,
+        } = self;
+        let to = to.iter().map(|format| option("--to", format));
+        let base = base_url.iter().map(|base| option("--base-url", base));
+        let script = script.iter().map(|_| option("--script", "REST"));
+        let replay = replay.iter();
+        let replay = replay.map(|path| option("--replay", path.display()));
+        let ask = ask.iter().map(|tool| option("--ask", tool));
+        let mut words: Vec<String> = to.flatten().collect();
+        words.extend(target.words());
+        words.extend(layers.words());
+        words.extend(base.chain(ask).chain(script).chain(replay).flatten());
+        words.extend(globals.words());
+        words
     }
 
     /// The options about layers.

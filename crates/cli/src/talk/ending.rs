@@ -1,23 +1,30 @@
 //! How a run ended, for people and programs.
 
 use contexture::runs::{Ended, Run};
-use serde_json::json;
+use serde_json::{Value, json};
 
+use super::arguments::TalkArguments;
 use super::interrupt::Driven;
+use super::waiting::{WaitingCall, open_calls, what_to_do};
+use crate::again;
 use crate::exit::Exit;
 use crate::failure::{Failure, Outcome};
 use crate::globals::Globals;
+use crate::printable::short;
 use crate::say;
-
-/// Digits of an id that are shown.
-const SHOWN: usize = 12;
 
 /// Tells how a run ended.
 ///
 /// # Errors
 /// The run's, or the output cannot be written.
-pub(crate) fn tell(driven: Driven, run: &Run, globals: &Globals) -> Outcome<Exit> {
+pub(crate) async fn tell(
+    driven: Driven,
+    run: &Run,
+    talk: &TalkArguments,
+    globals: &Globals,
+) -> Outcome<Exit> {
     let id = run.id().to_string();
+    let chat = run.conversation();
     let turn = match driven {
         Driven::Ended(turn) => turn.map_err(|error| {
             let failure = Failure::from(error);
@@ -27,26 +34,37 @@ pub(crate) fn tell(driven: Driven, run: &Run, globals: &Globals) -> Outcome<Exit
             }
         })?,
         Driven::Left => {
+            let mut words = ["contexture", "resume", short(&id)]
+                .map(str::to_owned)
+                .to_vec();
+            words.extend(talk.words(globals));
             let message = format!("the run {} was left where it stood", short(&id));
             return Err(Failure::new(Exit::Interrupted, "left", message)
                 .details(json!({ "run": id }))
-                .hint(format!(
-                    "`contexture resume {}` goes on with it",
-                    short(&id)
-                )));
+                .hint(format!("`{}` goes on with it", again::line(&words))));
         }
     };
-    let (end, reason, waiting) = match &turn.end {
-        Ended::Completed => ("completed", None, None),
-        Ended::Stopped { reason } => ("stopped", Some(reason), None),
-        Ended::Waiting { calls } => ("waiting", None, Some(calls)),
+    let (end, reason) = match &turn.end {
+        Ended::Completed => ("completed", None),
+        Ended::Stopped { reason } => ("stopped", Some(reason)),
+        Ended::Waiting { .. } => ("waiting", None),
+    };
+    let waiting = match &turn.end {
+        Ended::Waiting { .. } => {
+            let branch = turn.branch.clone();
+            let calls = open_calls(chat.engine(), chat.owner(), chat.id(), branch, turn.run);
+            Some(calls.await?)
+        }
+        _ => None,
     };
     if globals.json {
-        let calls = waiting.map(|calls| calls.iter().map(ToString::to_string));
-        let calls: Option<Vec<String>> = calls.map(Iterator::collect);
+        let calls = waiting
+            .as_ref()
+            .map(|calls| calls.iter().map(WaitingCall::document));
+        let calls: Option<Vec<Value>> = calls.map(Iterator::collect);
         say::json(&json!({
             "run": id,
-            "conversation": run.conversation().id().as_str(),
+            "conversation": chat.id().as_str(),
             "branch": turn.branch.as_str(),
             "end": end,
             "reason": reason,
@@ -59,18 +77,7 @@ pub(crate) fn tell(driven: Driven, run: &Run, globals: &Globals) -> Outcome<Exit
         return Ok(Exit::Done);
     };
     if !globals.json && !globals.quiet {
-        for call in calls {
-            let (id, call) = (short(&id), call.to_string());
-            let call = short(&call);
-            say::aside(&format!(
-                "waits for your word: contexture resume {id} --allow {call}, or --deny {call}\n"
-            ));
-        }
+        say::aside(&what_to_do(&id, &calls, &talk.words(globals)));
     }
     Ok(Exit::Findings)
-}
-
-/// Enough of an id to name it.
-pub(crate) fn short(id: &str) -> &str {
-    id.get(..SHOWN).unwrap_or(id)
 }

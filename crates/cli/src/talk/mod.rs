@@ -10,8 +10,10 @@ mod interrupt;
 mod reading;
 mod script;
 mod teller;
+mod waiting;
 
 pub(crate) use arguments::TalkArguments;
-pub(crate) use ending::{short, tell};
+pub(crate) use ending::tell;
 pub(crate) use interrupt::drive;
 pub(crate) use teller::Teller;
+pub(crate) use waiting::{WaitingCall, call_line, waiting_calls, what_to_do};

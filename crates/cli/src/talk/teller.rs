@@ -8,13 +8,13 @@ use contexture::runs::{RunEvent, RunNews};
 use contexture::wire::StreamEvent;
 use owo_colors::OwoColorize as _;
 
-use super::ending::short;
+use super::waiting::call_line;
 use crate::globals::Globals;
-use crate::printable::{clip, counted, lines, one_line};
+use crate::printable::{clip, counted, lines, one_line, short};
 use crate::say;
 
-/// Columns of a call's arguments.
-const ARGUMENTS: usize = 80;
+/// Columns of what a tool says of its failure.
+const COLUMNS: usize = 80;
 
 /// Shows a run.
 #[derive(Debug)]
@@ -55,15 +55,14 @@ impl Teller {
                 one_line(feedback)
             )),
             RunNews::ToolStarted { call, .. } => {
-                let arguments = clip(&one_line(&call.arguments), ARGUMENTS);
-                let name = one_line(&call.name);
-                self.aside(&format!("{} {name} {}\n", "→".cyan(), arguments.dimmed()));
+                let call = call_line(&call.name, &call.arguments);
+                self.aside(&format!("{} {call}\n", "→".cyan()));
             }
             RunNews::ToolDone { output, .. } => {
                 let failed = output.is_error == Some(true);
                 let text = Item::FunctionCallOutput(output.clone()).text();
                 let said = match failed {
-                    true => clip(&one_line(&text), ARGUMENTS).red().to_string(),
+                    true => clip(&one_line(&text), COLUMNS).red().to_string(),
                     false => counted(text.chars().count() as u64, "character")
                         .dimmed()
                         .to_string(),

@@ -27,3 +27,4 @@ mod sessions;
 mod skills;
 mod talking;
 mod upkeep;
+mod waiting;

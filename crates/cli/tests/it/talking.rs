@@ -317,7 +317,7 @@ fn calls_wait_for_a_word_and_what_is_denied_never_runs() {
         assert_eq!(told["end"], "waiting");
         let (run, call) = (
             told["run"].as_str().unwrap(),
-            told["waiting"][0].as_str().unwrap(),
+            told["waiting"][0]["call"].as_str().unwrap(),
         );
         assert!(place.ok("runs").starts_with("waiting"), "{told}");
         assert_eq!(place.ok("memory list -c trip"), "");

@@ -9,6 +9,7 @@ use tokio::sync::Mutex;
 
 use super::typed::Typing;
 use crate::printable::one_line;
+use crate::talk::call_line;
 
 /// Asks whoever types.
 #[derive(Debug)]
@@ -29,10 +30,12 @@ impl Approver for Asking {
             "" => String::new(),
             why => format!(" ({})", one_line(why)),
         };
-        let (tool, arguments) = (one_line(&call.called), one_line(call.arguments.get()));
-        let question = format!("? {tool} {arguments}{why}: y, n, or why not › ");
-        let said = self.typing.lock().await.answer(&question).await;
-        let said = said.unwrap_or_default();
+        let call = call_line(&call.called, call.arguments.get());
+        let question = format!("? {call}{why}: y, n, or why not › ");
+        let Some(said) = self.typing.lock().await.answer(&question).await else {
+            // Nobody is there any more: whoever takes up the run decides.
+            return Decision::Later;
+        };
         match said.trim() {
             "y" | "yes" => Decision::Allow,
             "" | "n" | "no" => Decision::Deny {

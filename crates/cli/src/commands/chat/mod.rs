@@ -77,6 +77,9 @@ pub(crate) async fn run(arguments: &Arguments, globals: &Globals) -> Outcome {
         let help = if person { " · /help, /quit" } else { "" };
         say::aside(&format!("conversation {}{help}\n", chat.conversation.id()));
     }
+    if !globals.quiet && !globals.json {
+        chat.tell_waiting().await?;
+    }
     let mut exit = Exit::Done;
     loop {
         let typed = typing.lock().await.line().await?;
@@ -84,7 +87,8 @@ pub(crate) async fn run(arguments: &Arguments, globals: &Globals) -> Outcome {
             Typed::End => return Ok(exit),
             Typed::Line(line) => match chat.turn(line.trim()).await {
                 Ok(ControlFlow::Continue(())) => {}
-                Ok(ControlFlow::Break(())) => return Ok(exit),
+                Ok(ControlFlow::Break(Exit::Done)) => return Ok(exit),
+                Ok(ControlFlow::Break(waiting)) => return Ok(waiting),
                 Err(failure) if failure.is_closed_pipe() || failure.kind == "left" => {
                     return Err(failure);
                 }

@@ -6,16 +6,18 @@ use std::sync::Arc;
 use contexture::compile::{Width, read_tool, render_table};
 use contexture::ir::NodeId;
 use contexture::layers::builtin::UnknownFields;
-use contexture::runs::{Agent, Run};
+use contexture::runs::{Agent, Run, RunStatus, runs};
 use contexture::store::{At, NodeKind, ReadRequest};
 use contexture::{CompactOptions, Conversation, Item, Message, Role};
 use owo_colors::OwoColorize as _;
 
 use super::slash::{HELP, Slash};
 use crate::commands::{branch, compact, memory, skills};
+use crate::exit::Exit;
 use crate::failure::{Failure, Outcome};
 use crate::globals::Globals;
-use crate::talk::{TalkArguments, Teller, drive, short, tell};
+use crate::printable::short;
+use crate::talk::{TalkArguments, Teller, drive, tell, waiting_calls, what_to_do};
 use crate::{say, skill_folders, terminal};
 
 /// What a chat is about.
@@ -28,8 +30,8 @@ pub(super) struct Chat<'a> {
 }
 
 impl Chat<'_> {
-    /// What becomes of a line; a break leaves.
-    pub(super) async fn turn(&self, line: &str) -> Outcome<ControlFlow<()>> {
+    /// What becomes of a line; a break leaves, with how that was.
+    pub(super) async fn turn(&self, line: &str) -> Outcome<ControlFlow<Exit>> {
         if line.is_empty() {
             return Ok(ControlFlow::Continue(()));
         }
@@ -40,15 +42,31 @@ impl Chat<'_> {
         let mut run = Run::begin(&self.conversation, &self.agent, [said]).await?;
         let driven = drive(&mut run).await;
         self.teller.close();
-        tell(driven, &run, self.globals)?;
-        Ok(ControlFlow::Continue(()))
+        match tell(driven, &run, self.talk, self.globals).await? {
+            Exit::Done => Ok(ControlFlow::Continue(())),
+            waiting => Ok(ControlFlow::Break(waiting)),
+        }
+    }
+
+    /// Tells which runs of the conversation wait for a decision, from before this chat.
+    pub(super) async fn tell_waiting(&self) -> Outcome<()> {
+        let (engine, owner) = (self.conversation.engine(), self.conversation.owner());
+        for entry in runs(engine, owner, Some(&self.conversation)).await? {
+            if entry.status == RunStatus::Waiting {
+                let calls = waiting_calls(engine, owner, &entry).await?;
+                say::aside(&format!("run {} ", short(&entry.run)));
+                let options = self.talk.words(self.globals);
+                say::aside(&what_to_do(&entry.run, &calls, &options));
+            }
+        }
+        Ok(())
     }
 
     /// Carries out a command; a break leaves.
-    async fn command(&self, command: Slash) -> Outcome<ControlFlow<()>> {
+    async fn command(&self, command: Slash) -> Outcome<ControlFlow<Exit>> {
         let (chat, globals) = (&self.conversation, self.globals);
         match command {
-            Slash::Quit => return Ok(ControlFlow::Break(())),
+            Slash::Quit => return Ok(ControlFlow::Break(Exit::Done)),
             Slash::Help => say::styled(HELP)?,
             Slash::Branches => branch::list(chat, globals).await?,
             Slash::Branch(name) => self.branch(&name).await?,

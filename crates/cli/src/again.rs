@@ -1,0 +1,43 @@
+//! Command lines to be typed again: options as words, words as a shell reads them.
+//!
+//! Not here: which options a command has; each group of them gives its own words.
+
+/// An option with its value.
+pub(crate) fn option(name: &str, value: impl ToString) -> [String; 2] {
+    [name.to_owned(), value.to_string()]
+}
+
+/// The words on one line, quoted where a shell would read them otherwise.
+pub(crate) fn line(words: &[String]) -> String {
+    let quoted: Vec<String> = words.iter().map(|word| quoted(word)).collect();
+    quoted.join(" ")
+}
+
+fn quoted(word: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-_./:=@%+,".contains(c);
+    match !word.is_empty() && word.chars().all(plain) {
+        true => word.to_owned(),
+        false => format!("'{}'", word.replace('\'', "'\\''")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_shell_would_read_is_quoted() {
+        for (word, expected) in [
+            ("--memory=path", "--memory=path"),
+            ("", "''"),
+            ("*", "'*'"),
+            ("it's", "'it'\\''s'"),
+            ("a b", "'a b'"),
+            ("$HOME", "'$HOME'"),
+            ("~/x", "'~/x'"),
+            ("größe", "'größe'"),
+        ] {
+            assert_eq!(line(&[word.to_owned()]), expected, "{word}");
+        }
+    }
+}

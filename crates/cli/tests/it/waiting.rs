@@ -1,0 +1,105 @@
+//! Runs that wait for a person's word: what they say waits, and that the commands they name work.
+
+use serde_json::{Value, json};
+
+use crate::command::{Place, Run};
+
+/// A run that waits before a note is made.
+fn waits(arguments: &Value, options: &str) -> (Place, Run) {
+    let place = Place::new();
+    place.write("said.txt", "What shall I pack?");
+    let call = json!({"calls": [{"name": "create_memory", "arguments": arguments}]});
+    place.write("answers.jsonl", format!("{call}\n"));
+    place.write("REST", "\"Done.\"\n");
+    let line = format!("run said.txt -c trip --memory --ask * --script answers.jsonl {options}");
+    let run = place.run(&line);
+    assert_eq!(run.code, 1, "{}", run.err);
+    (place, run)
+}
+
+fn note() -> Value {
+    json!({"key": "diet", "value": "no peanuts"})
+}
+
+/// The words behind this in what was said, without the quotes of a shell.
+fn command(said: &str, intro: &str) -> Vec<String> {
+    let line = said.lines().find_map(|line| line.strip_prefix(intro));
+    let line = line.unwrap_or_else(|| panic!("no {intro:?}: {said}"));
+    let words = line.trim().strip_prefix("contexture ").unwrap();
+    let quoted = words.split('\'').enumerate();
+    let words = quoted.flat_map(|(at, part)| match at % 2 {
+        0 => part.split_whitespace().map(str::to_owned).collect(),
+        _ => vec![part.to_owned()],
+    });
+    words.collect()
+}
+
+#[test]
+fn what_waits_is_named_and_the_commands_told_do_it() {
+    for (intro, stored) in [("to allow", true), ("to deny", false)] {
+        let (place, run) = waits(&note(), "--window 50k");
+        let said = r#" create_memory {"key":"diet","value":"no peanuts"}"#;
+        assert!(run.err.contains(said), "{}", run.err);
+        let words = command(&run.err, intro);
+        for option in ["--memory", "--ask", "*", "--window", "50000", "--script"] {
+            assert!(words.iter().any(|word| word == option), "{words:?}");
+        }
+        let mut resume = place.command();
+        let output = resume.args(&words).output().unwrap();
+        assert_eq!(output.status.code(), Some(0), "{output:?}");
+        assert_eq!(output.stdout, b"Done.\n");
+        let exported = place.ok("export trip --to openai-chat");
+        assert_eq!(exported.contains("why not"), !stored, "{exported}");
+        let notes = place.ok("memory list -c trip");
+        assert_eq!(notes.contains("no peanuts"), stored, "{notes}");
+    }
+}
+
+#[test]
+fn long_arguments_are_cut_and_programs_get_them_whole() {
+    let long = json!({"key": "diet", "value": "peanuts ".repeat(100)});
+    let (place, run) = waits(&long, "--json");
+    let told: Value = serde_json::from_str(&run.out).unwrap();
+    let waiting = &told["waiting"][0];
+    let tool = (&waiting["tool"], &waiting["arguments"]);
+    assert_eq!(tool, (&json!("create_memory"), &long));
+
+    let listed = place.run("runs");
+    let line = listed.out.trim_end();
+    assert!(line.starts_with("waiting "), "{line}");
+    let call = waiting["call"].as_str().unwrap();
+    let told = format!("  for {}  create_memory {{\"key\":\"diet\"", &call[..12]);
+    assert!(line.contains(&told) && line.ends_with('…'), "{line}");
+    assert!(line.chars().count() < 200, "{line}");
+    assert!(
+        listed.err.contains("--deny CALL --reason TEXT"),
+        "{}",
+        listed.err
+    );
+    let json = place.json("runs --json");
+    assert_eq!(&json["runs"][0]["waiting"][0], waiting);
+    // Taken up without a word, it waits on and says so.
+    let id = json["runs"][0]["run"].as_str().unwrap();
+    let resumed = place.run(&format!("resume {id} --memory --ask * --script REST"));
+    assert_eq!(resumed.code, 1, "{}", resumed.err);
+    assert!(
+        resumed.err.starts_with("waits for your word:\n"),
+        "{}",
+        resumed.err
+    );
+}
+
+#[test]
+fn a_chat_that_nobody_answers_leaves_the_call_to_be_decided() {
+    let place = Place::new();
+    let call = json!({"calls": [{"name": "create_memory", "arguments": note()}]});
+    place.write("answers.jsonl", format!("{call}\n"));
+    let line = "chat -c trip --memory --ask * --script answers.jsonl";
+    let left = place.feed(line, "No peanuts");
+    assert_eq!(left.code, 1, "{}", left.err);
+    let allow = command(&left.err, "to allow");
+    let again = place.run(line);
+    assert_eq!(again.code, 0, "{}", again.err);
+    assert!(again.err.starts_with("run "), "{}", again.err);
+    assert_eq!(command(&again.err, "to allow"), allow, "{}", again.err);
+}
