@@ -308,6 +308,10 @@ impl From<EngineError> for Failure {
                 Self::new(Exit::Conflict, "already_exists", chain(&error))
                     .hint("it does not begin like this session; name another with --conversation")
             }
+            EngineError::OtherResource { .. } => {
+                Self::new(Exit::Conflict, error.kind(), chain(&error))
+                    .hint("leave out --resource, or name another conversation")
+            }
             EngineError::StoredItem { .. } | EngineError::StoredState { .. } => {
                 Self::new(Exit::Database, "damaged", chain(&error))
             }

@@ -118,6 +118,14 @@ pub enum EngineError {
         /// The conversation.
         conversation: contexture_ir::ConversationId,
     },
+    /// A conversation exists and is not about the resource that was named: a resource never changes.
+    #[error("conversation {conversation} is about {}, which never changes", about(.resource.as_deref()))]
+    OtherResource {
+        /// The conversation.
+        conversation: contexture_ir::ConversationId,
+        /// What it is about, if anything.
+        resource: Option<String>,
+    },
     /// Fragments that cannot be rendered.
     #[error(transparent)]
     Render(#[from] contexture_render::RenderError),
@@ -205,6 +213,7 @@ impl EngineError {
             Self::Session(_) | Self::BrokenSession { .. } => "bad_session",
             Self::NotImported { .. } => "not_imported",
             Self::ConversationExists { .. } => "already_exists",
+            Self::OtherResource { .. } => "other_resource",
             Self::Render(_) => "cannot_render",
             Self::Offload(error) => error.kind(),
             Self::Catalogue(_) => "unknown_model",
@@ -245,6 +254,7 @@ impl EngineError {
             | Self::BrokenSession { .. }
             | Self::NotImported { .. }
             | Self::ConversationExists { .. }
+            | Self::OtherResource { .. }
             | Self::Render(_)
             | Self::Catalogue(_)
             | Self::Guardrails(_)
@@ -261,6 +271,10 @@ impl EngineError {
 
 fn quoted(name: Option<&str>) -> String {
     name.map(|name| format!(" {name:?}")).unwrap_or_default()
+}
+
+fn about(resource: Option<&str>) -> String {
+    resource.map_or_else(|| "no resource".to_owned(), |name| format!("{name:?}"))
 }
 
 fn listed(names: &[String]) -> String {

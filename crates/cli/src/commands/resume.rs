@@ -14,7 +14,7 @@ use crate::failure::{Failure, Outcome};
 use crate::globals::Globals;
 use crate::place::{Place, find};
 use crate::printable::short;
-use crate::talk::{TalkArguments, Teller, drive, tell};
+use crate::talk::{TalkArguments, Teller, WhereArguments, drive, tell};
 
 /// The fewest digits of a run's id.
 const FEWEST: usize = 4;
@@ -66,11 +66,13 @@ pub(crate) async fn run(arguments: &Arguments, globals: &Globals) -> Outcome {
         return Err(Failure::new(Exit::Database, "damaged", message));
     };
     let model = arguments.talk.model()?;
-    let (conversation, branch) = (conversation.as_str(), Some(entry.branch.as_str()));
+    let place = WhereArguments {
+        conversation: Some(conversation.to_string()),
+        branch: Some(entry.branch.clone()),
+        resource: None,
+    };
     let talk = &arguments.talk;
-    let chat = talk
-        .open(&engine, Some(conversation), branch, globals)
-        .await?;
+    let chat = talk.open(&engine, &place, globals).await?;
     decisions(arguments, &chat, id).await?;
     let teller = Arc::new(Teller::new(globals));
     let agent = talk.agent(&chat, model, Arc::clone(&teller))?;

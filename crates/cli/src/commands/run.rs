@@ -11,7 +11,7 @@ use crate::failure::{Failure, Outcome};
 use crate::globals::Globals;
 use crate::input::Source;
 use crate::say;
-use crate::talk::{TalkArguments, Teller, drive, tell};
+use crate::talk::{TalkArguments, Teller, WhereArguments, drive, tell};
 
 /// Say something to a model, and carry out what it calls until it has answered
 ///
@@ -23,6 +23,7 @@ use crate::talk::{TalkArguments, Teller, drive, tell};
 Examples:
   contexture run question.txt
   echo 'What did we decide?' | contexture run - --conversation support-42 --memory
+  contexture run question.txt --resource ada@example.org --memory
   contexture run question.txt --to openai-chat --model gpt-5.4 --budget-cost 0.50
   contexture run question.txt --script answers.jsonl
 
@@ -34,12 +35,8 @@ whole answer. A line of a recording is {\"request\", \"response\"}, two bodies."
 pub(crate) struct Arguments {
     /// A file with what is said, `-` for standard input
     file: String,
-    /// The conversation, made if there is none; default: a new one
-    #[arg(long, short, value_name = "CONVERSATION")]
-    conversation: Option<String>,
-    /// The branch; default: the active one
-    #[arg(long, value_name = "BRANCH")]
-    branch: Option<String>,
+    #[command(flatten)]
+    place: WhereArguments,
     #[command(flatten)]
     talk: TalkArguments,
 }
@@ -59,14 +56,13 @@ pub(crate) async fn run(arguments: &Arguments, globals: &Globals) -> Outcome {
     let engine = database::open(globals, Missing::Make).await?;
     // What is wrong with the options is told before anything is kept.
     let model = arguments.talk.model()?;
-    let (id, branch) = (
-        arguments.conversation.as_deref(),
-        arguments.branch.as_deref(),
-    );
-    let chat = arguments.talk.open(&engine, id, branch, globals).await?;
+    let chat = arguments
+        .talk
+        .open(&engine, &arguments.place, globals)
+        .await?;
     let teller = Arc::new(Teller::new(globals));
     let agent = arguments.talk.agent(&chat, model, Arc::clone(&teller))?;
-    if id.is_none() && !globals.quiet && !globals.json {
+    if arguments.place.conversation.is_none() && !globals.quiet && !globals.json {
         say::aside(&format!("conversation {}\n", chat.id()));
     }
     let said = Item::Message(Message::text(Role::User, text));

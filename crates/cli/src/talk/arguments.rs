@@ -8,11 +8,14 @@ use contexture::client::ClientError;
 use contexture::llm::Model;
 use contexture::runs::{Agent, Budget, Money};
 use contexture::tools::Policy;
-use contexture::{Catalogue, Conversation, Engine, Format, HttpModel, Provider, Target};
+use contexture::{
+    Catalogue, Conversation, Engine, EngineError, Format, HttpModel, Provider, Target,
+};
 
 use super::reading::tools;
 use super::script;
 use super::teller::Teller;
+use super::whereabouts::WhereArguments;
 use crate::again::option;
 use crate::failure::{Failure, Outcome};
 use crate::globals::Globals;
@@ -64,26 +67,43 @@ pub(crate) struct TalkArguments {
 }
 
 impl TalkArguments {
-    /// Opens the conversation of this id, or a new one, on the named branch or the active one, with the options'
+    /// Opens the conversation that is named, or a new one, on the named branch or the active one, with the options'
     /// layers and fragments.
     ///
     /// # Errors
-    /// The store's, or files of the options cannot be read.
+    /// The store's, files of the options cannot be read, or the conversation is about another resource.
     pub(crate) async fn open(
         &self,
         engine: &Engine,
-        id: Option<&str>,
-        branch: Option<&str>,
+        place: &WhereArguments,
         globals: &Globals,
     ) -> Outcome<Conversation> {
         let (system, layers) = (self.target.system()?, self.layers.layers(globals)?);
-        let id = id.map_or_else(|| fresh(engine), str::to_owned);
+        let WhereArguments {
+            conversation,
+            branch,
+            resource,
+        } = place;
+        let id = conversation.clone().unwrap_or_else(|| fresh(engine));
         let mut builder = engine.conversation(&id);
         builder = builder.owner(database::owner(globals)?.as_str());
         if let Some(branch) = branch {
             builder = builder.branch(branch);
         }
+        if let Some(resource) = resource {
+            builder = builder.resource(resource);
+        }
         let chat = builder.open().await?;
+        if resource.is_some() {
+            let record = engine.store().conversation(chat.owner(), chat.id()).await?;
+            if record.resource != *resource {
+                return Err(EngineError::OtherResource {
+                    conversation: record.id,
+                    resource: record.resource,
+                }
+                .into());
+            }
+        }
         if !system.is_empty() {
             chat.set(system)?;
         }

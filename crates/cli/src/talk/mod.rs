@@ -11,9 +11,11 @@ mod reading;
 mod script;
 mod teller;
 mod waiting;
+mod whereabouts;
 
 pub(crate) use arguments::TalkArguments;
 pub(crate) use ending::tell;
 pub(crate) use interrupt::drive;
 pub(crate) use teller::Teller;
 pub(crate) use waiting::{WaitingCall, call_line, waiting_calls, what_to_do};
+pub(crate) use whereabouts::WhereArguments;

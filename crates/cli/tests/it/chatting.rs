@@ -66,7 +66,7 @@ fn places_are_kept_and_gone_back_to() {
     // The last command failed.
     assert_eq!(run.code, 1, "{}", run.err);
     assert!(
-        run.err.contains("only 3 things you said here"),
+        run.err.contains("said only 3 things here") && run.err.contains("/rewind 3 begins anew"),
         "{}",
         run.err
     );
@@ -86,12 +86,31 @@ fn places_are_kept_and_gone_back_to() {
     assert!(!rewound.contains("Three."), "{rewound}");
     let main = place.ok("export trip --branch main --to openai-chat");
     assert!(main.contains("Three.") && !main.contains("again"), "{main}");
-    let first = chat(&place, &[json!("x")], "", &["/rewind 3"]);
-    assert!(
-        first.err.contains("nothing stands before that"),
-        "{}",
-        first.err
-    );
+}
+
+#[test]
+fn before_the_first_thing_said_a_chat_begins_anew() {
+    let place = Place::new();
+    let answers = ["One.", "Two.", "Anew."].map(|text| json!(text));
+    let lines = [
+        "/rewind",
+        "first",
+        "second",
+        "/rewind 2",
+        "/branch",
+        "begin anew",
+    ];
+    let run = chat(&place, &answers, "", &lines);
+    // Only the first command failed, there being nothing to go back to.
+    assert_eq!((run.code, run.err.matches("error:").count()), (1, 1));
+    assert!(run.err.contains("said nothing here yet"), "{}", run.err);
+    for told in ["now on branch main-v2 · 0 messages", "(empty)", "Anew."] {
+        assert!(run.out.contains(told), "{told}: {}", run.out);
+    }
+    let anew = place.ok("export trip --to openai-chat");
+    assert!(anew.contains("begin anew") && !anew.contains("first"));
+    let main = place.ok("export trip --branch main --to openai-chat");
+    assert!(main.contains("second") && !main.contains("anew"), "{main}");
 }
 
 #[test]

@@ -21,6 +21,7 @@ mod pipes;
 mod postgres;
 mod reading;
 mod replaying;
+mod resources;
 mod sample;
 mod searching;
 mod sessions;

@@ -20,6 +20,8 @@ pub(super) struct Import<'a> {
     pub(super) id: ConversationId,
     /// Whether somebody said which conversation it is.
     pub(super) named: bool,
+    /// What it is about, if somebody said.
+    pub(super) resource: Option<&'a str>,
     /// What the ids of new nodes derive from.
     pub(super) key: [u8; 16],
     /// The time of what the log gives none: that of the first node that has one, else now.

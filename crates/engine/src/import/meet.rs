@@ -33,6 +33,7 @@ impl Import<'_> {
         metadata.insert(KEY.to_owned(), Raw::from_value(&origin)?);
         let new = NewConversation {
             title: self.session.title.clone(),
+            resource: self.resource.map(str::to_owned),
             metadata,
             ..NewConversation::new(self.id.clone(), self.created_ms)
         };
@@ -58,6 +59,12 @@ impl Import<'_> {
     pub(super) async fn meet(&mut self, mut origin: Origin) -> Result<bool, EngineError> {
         let store = self.engine.store();
         let record = store.conversation(self.owner, &self.id).await?;
+        if self.resource.is_some() && self.resource != record.resource.as_deref() {
+            return Err(EngineError::OtherResource {
+                conversation: self.id.clone(),
+                resource: record.resource.clone(),
+            });
+        }
         let refs = store.refs(self.owner, &self.id).await?;
         let mut branches: Vec<_> = refs.branches.iter().collect();
         branches.sort_by_key(|branch| !branch.active);

@@ -32,7 +32,8 @@ impl Engine {
     ///
     /// # Errors
     /// [`EngineError::ConversationExists`] if the id is taken by a conversation that does not begin
-    /// like this session, or the store's.
+    /// like this session, [`EngineError::OtherResource`] if it is about another resource than the named one,
+    /// or the store's.
     pub async fn import(
         &self,
         session: &Session,
@@ -54,6 +55,7 @@ impl Engine {
             given: session,
             owner: &options.owner,
             named: options.conversation.is_some(),
+            resource: options.resource.as_deref(),
             id,
             key: key_of(&session.source_id),
             created_ms: first.unwrap_or_else(|| self.now_ms()),

@@ -10,6 +10,9 @@ pub struct ImportOptions {
     /// Its id; default: made of the session's own. If it names a conversation that came from elsewhere,
     /// the session goes on from what both say.
     pub conversation: Option<ConversationId>,
+    /// The subject it is about, an end user say; default: none. A conversation that is there already must have the
+    /// same one, unless nothing is said here.
+    pub resource: Option<String>,
 }
 
 impl Default for ImportOptions {
@@ -17,6 +20,7 @@ impl Default for ImportOptions {
         Self {
             owner: Owner::local(),
             conversation: None,
+            resource: None,
         }
     }
 }

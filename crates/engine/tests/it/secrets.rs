@@ -41,6 +41,7 @@ async fn a_session_is_imported_without_its_keys_and_grows() {
     let options = ImportOptions {
         owner: Owner::local(),
         conversation: Some("chat".parse().unwrap()),
+        ..ImportOptions::default()
     };
     let mut log = format!(
         r#"[{{"role":"system","content":"{KEY}"}},{{"role":"user","content":"my key: {KEY}"}}"#

@@ -17,7 +17,7 @@ use crate::exit::Exit;
 use crate::failure::Outcome;
 use crate::globals::Globals;
 use crate::say;
-use crate::talk::{TalkArguments, Teller};
+use crate::talk::{TalkArguments, Teller, WhereArguments};
 
 use self::asking::Asking;
 use self::session::Chat;
@@ -37,12 +37,8 @@ Examples:
 
 Keys, scripts and recordings are those of `run`.")]
 pub(crate) struct Arguments {
-    /// The conversation, made if there is none; default: a new one
-    #[arg(long, short, value_name = "CONVERSATION")]
-    conversation: Option<String>,
-    /// The branch; default: the active one
-    #[arg(long, value_name = "BRANCH")]
-    branch: Option<String>,
+    #[command(flatten)]
+    place: WhereArguments,
     #[command(flatten)]
     talk: TalkArguments,
 }
@@ -56,11 +52,7 @@ pub(crate) async fn run(arguments: &Arguments, globals: &Globals) -> Outcome {
     let engine = database::open(globals, Missing::Make).await?;
     let talk = &arguments.talk;
     let model = talk.model()?;
-    let (id, branch) = (
-        arguments.conversation.as_deref(),
-        arguments.branch.as_deref(),
-    );
-    let conversation = talk.open(&engine, id, branch, globals).await?;
+    let conversation = talk.open(&engine, &arguments.place, globals).await?;
     let teller = Arc::new(Teller::new(globals));
     let person = io::stdin().is_terminal();
     let typing = Arc::new(Mutex::new(Typing::new(person)));
@@ -73,7 +65,7 @@ pub(crate) async fn run(arguments: &Arguments, globals: &Globals) -> Outcome {
         agent,
         teller,
     };
-    if !globals.quiet && !globals.json && (person || id.is_none()) {
+    if !globals.quiet && !globals.json && (person || arguments.place.conversation.is_none()) {
         let help = if person { " · /help, /quit" } else { "" };
         say::aside(&format!("conversation {}{help}\n", chat.conversation.id()));
     }

@@ -4,7 +4,6 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use contexture::compile::{Width, read_tool, render_table};
-use contexture::ir::NodeId;
 use contexture::layers::builtin::UnknownFields;
 use contexture::runs::{Agent, Run, RunStatus, runs};
 use contexture::store::{At, NodeKind, ReadRequest};
@@ -16,7 +15,7 @@ use crate::commands::{branch, compact, memory, skills};
 use crate::exit::Exit;
 use crate::failure::{Failure, Outcome};
 use crate::globals::Globals;
-use crate::printable::short;
+use crate::printable::{counted, short};
 use crate::talk::{TalkArguments, Teller, drive, tell, waiting_calls, what_to_do};
 use crate::{say, skill_folders, terminal};
 
@@ -110,15 +109,20 @@ impl Chat<'_> {
         let mut said = said.filter(|node| node.kind == NodeKind::User);
         let Some(node) = said.nth(count - 1) else {
             let found = page.nodes.iter().filter(|node| node.kind == NodeKind::User);
-            let message = format!("there are only {} things you said here", found.count());
-            return Err(Failure::usage(message));
+            return Err(match found.count() {
+                0 => Failure::usage("you have said nothing here yet"),
+                all => {
+                    let things = counted(all as u64, "thing");
+                    let message = format!("you have said only {things} here");
+                    Failure::usage(message).hint(format!("/rewind {all} begins anew"))
+                }
+            });
         };
-        let before: Option<NodeId> = node.parent;
-        let Some(before) = before else {
-            let message = "nothing stands before that: it is how the conversation begins";
-            return Err(Failure::usage(message).hint("without --conversation a new one begins"));
+        let branch = match node.parent {
+            Some(before) => chat.rewind_to(before).await?,
+            // Nothing stands before the first thing that was said: an empty branch.
+            None => chat.clear().await?,
         };
-        let branch = chat.rewind_to(before).await?;
         branch::tell("now on", &branch, self.globals)
     }
 

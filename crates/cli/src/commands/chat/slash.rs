@@ -12,7 +12,8 @@ pub(super) const HELP: &str = "\
 /help            this list
 /branch          list the branches
 /branch NAME     switch to a branch; one of that name is made here if there is none
-/rewind [N]      go back before the last thing you said, or the last N: a new branch
+/rewind [N]      go back before the last thing you said, or the last N: a new branch;
+                 before the first of them it is an empty one
 /checkpoint NAME keep this place under a name
 /compact         put a manifest in the place of the older part
 /explain         what the model would be sent now

@@ -28,7 +28,7 @@ use clap::Args;
 Examples:
   contexture import examples/marshmallow-1867.traj
   contexture import ~/.claude/projects/*/*.jsonl --keep-going
-  contexture import chat.json --conversation support-42
+  contexture import chat.json --conversation support-42 --resource ada@example.org
   contexture import - --format openai-chat < chat.json
   contexture import chats.db --keep-going
 
@@ -46,6 +46,9 @@ pub(crate) struct Arguments {
     /// The conversation's id, for a file with one session; default: made from the session's own
     #[arg(long, value_name = "ID")]
     conversation: Option<String>,
+    /// What the conversations are about, an end user say: `memory`, `search` and others take it too
+    #[arg(long, value_name = "RESOURCE")]
+    resource: Option<String>,
     /// Store what can be read and list the rest, instead of stopping at the first error
     #[arg(long)]
     keep_going: bool,
@@ -61,6 +64,7 @@ pub(crate) async fn run(arguments: &Arguments, globals: &Globals) -> Outcome {
         rules: Rules {
             format: arguments.format.as_deref(),
             conversation: arguments.conversation.as_deref(),
+            resource: arguments.resource.as_deref(),
             keep_going: arguments.keep_going,
             only: arguments.files.len() == 1,
             owner: globals.owner_given()?,
@@ -89,9 +93,13 @@ impl Run<'_> {
     async fn file(&mut self, source: &Source) -> Outcome<()> {
         // What cannot be read is told of below.
         if let Ok(Some(mut lines)) = portable::open(source) {
-            if self.rules.conversation.is_some() {
-                let message = format!("{source}: whole conversations keep their ids");
-                return Err(Failure::usage(message).hint("leave out --conversation"));
+            let kept = [
+                (self.rules.conversation, "--conversation", "ids"),
+                (self.rules.resource, "--resource", "resources"),
+            ];
+            if let Some((_, option, what)) = kept.iter().find(|(said, ..)| said.is_some()) {
+                let message = format!("{source}: whole conversations keep their {what}");
+                return Err(Failure::usage(message).hint(format!("leave out {option}")));
             }
             let owner = database::owner(self.globals)?;
             let engine = self.engine().await?;

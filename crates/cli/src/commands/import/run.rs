@@ -25,6 +25,7 @@ pub(super) struct Run<'a> {
 pub(super) struct Rules<'a> {
     pub(super) format: Option<&'a str>,
     pub(super) conversation: Option<&'a str>,
+    pub(super) resource: Option<&'a str>,
     pub(super) keep_going: bool,
     /// Whether there is one file.
     pub(super) only: bool,
@@ -56,6 +57,7 @@ impl Rules<'_> {
         Ok(ImportOptions {
             owner: self.owner.clone().map_or_else(own, Ok)?,
             conversation: self.conversation.map(ConversationId::new).transpose()?,
+            resource: self.resource.map(str::to_owned),
         })
     }
 }
