@@ -1,5 +1,7 @@
 //! Recorded traffic.
 
+use std::collections::BTreeMap;
+
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
@@ -16,6 +18,9 @@ pub struct Exchange {
     pub url: String,
     /// The status of the answer.
     pub status: u16,
+    /// The answer's headers in their order, those apart that frame its body.
+    #[serde(skip)]
+    pub headers: Vec<(String, String)>,
     /// The request's body.
     pub request: Box<RawValue>,
     /// The answer's body, if it was not a stream.
@@ -24,11 +29,39 @@ pub struct Exchange {
     pub stream: Option<String>,
 }
 
+impl Exchange {
+    /// The path and query of its URL.
+    #[must_use]
+    pub fn target(&self) -> &str {
+        let host = self.url.find("://").map_or(0, |scheme| scheme + 3);
+        let path = self.url[host..].find('/').unwrap();
+        &self.url[host + path..]
+    }
+}
+
 /// The exchanges with the generation endpoint of a format: `openai-chat`, `openai-responses`,
 /// `anthropic` or `gemini`.
 #[must_use]
 pub fn exchanges(format: &str) -> Vec<Exchange> {
-    lines(&format!("exchanges/{format}.jsonl.gz"))
+    let headers: Vec<Headers> = lines("exchanges/headers.jsonl.gz");
+    let headers = headers.into_iter();
+    let mut headers: BTreeMap<(String, usize), Vec<(String, String)>> = headers
+        .map(|of| ((of.file, of.index), of.headers))
+        .collect();
+    let mut exchanges: Vec<Exchange> = lines(&format!("exchanges/{format}.jsonl.gz"));
+    for exchange in &mut exchanges {
+        let key = (exchange.file.clone(), exchange.index);
+        exchange.headers = headers.remove(&key).unwrap();
+    }
+    exchanges
+}
+
+/// The headers of one exchange's answer.
+#[derive(Deserialize)]
+struct Headers {
+    file: String,
+    index: usize,
+    headers: Vec<(String, String)>,
 }
 
 /// One recorded answer of the AI SDK's fixtures.

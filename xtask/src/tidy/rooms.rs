@@ -50,7 +50,11 @@ impl Room {
 }
 
 /// Crates that exist for tests, and that tests of any floor may use.
-pub(crate) const FOR_TESTS: &[&str] = &["contexture-testdata", "contexture-store-testkit"];
+pub(crate) const FOR_TESTS: &[&str] = &[
+    "contexture-testdata",
+    "contexture-store-testkit",
+    "contexture-upstream-testkit",
+];
 
 /// The crate that only passes on what others define.
 pub(crate) const FACADE: &str = "crates/contexture";
@@ -60,6 +64,10 @@ pub(crate) const ROOMS: &[Room] = &[
     Room {
         only: Some(&[]),
         ..Room::new("contexture-testdata", 0)
+    },
+    Room {
+        only: Some(&["contexture-testdata"]),
+        ..Room::new("contexture-upstream-testkit", 1)
     },
     Room::pure("contexture-ir", 0),
     Room::pure("contexture-catalogue", 0),

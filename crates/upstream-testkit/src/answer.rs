@@ -1,0 +1,204 @@
+//! What is sent, when, and how it ends.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use serde_json::Value;
+use tokio::sync::Semaphore;
+
+/// An answer: a status, headers and a body, and the way in which that is sent.
+///
+/// Headers are sent as they are given, in their order; what frames the body is added.
+#[derive(Clone, Debug)]
+pub struct Answer {
+    pub(crate) status: u16,
+    pub(crate) headers: Vec<(String, String)>,
+    pub(crate) pieces: Vec<Bytes>,
+    pub(crate) framing: Framing,
+    pub(crate) pace: Pace,
+    pub(crate) end: End,
+}
+
+/// How the body's end is told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Framing {
+    /// By its length, given first.
+    Length,
+    /// Each piece is a chunk.
+    Chunks,
+}
+
+/// When the pieces after the first are sent.
+#[derive(Clone, Debug)]
+pub(crate) enum Pace {
+    AtOnce,
+    Every(Duration),
+    Through(Gate),
+}
+
+/// How it ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum End {
+    /// The answer is whole, and the connection stays open for the next request.
+    Whole,
+    /// After so many bytes of the body the connection is closed, as if the upstream had died.
+    Dropped(usize),
+    /// After so many bytes of the body nothing is sent until the client leaves.
+    Stalled(usize),
+    /// The connection is closed before anything is sent.
+    Silent,
+}
+
+impl End {
+    /// How much of the body is sent.
+    pub(crate) fn limit(self) -> usize {
+        match self {
+            Self::Whole => usize::MAX,
+            Self::Dropped(bytes) | Self::Stalled(bytes) => bytes,
+            Self::Silent => 0,
+        }
+    }
+}
+
+impl Answer {
+    /// A JSON document.
+    #[must_use]
+    pub fn json(status: u16, document: &Value) -> Self {
+        Self::whole(status, "application/json", document.to_string())
+    }
+
+    /// A text.
+    #[must_use]
+    pub fn text(status: u16, text: &str) -> Self {
+        Self::whole(status, "text/plain; charset=utf-8", text.to_owned())
+    }
+
+    /// Server-sent events, each written out with the empty line after it; each is a chunk of its own.
+    #[must_use]
+    pub fn events(events: impl IntoIterator<Item = String>) -> Self {
+        Self {
+            pieces: events.into_iter().map(Bytes::from).collect(),
+            framing: Framing::Chunks,
+            ..Self::whole(200, "text/event-stream; charset=utf-8", Bytes::new())
+        }
+    }
+
+    /// Nothing: the connection is closed when the request has been read.
+    #[must_use]
+    pub fn silence() -> Self {
+        Self {
+            end: End::Silent,
+            ..Self::text(200, "")
+        }
+    }
+
+    /// A body of that type.
+    #[must_use]
+    pub fn whole(status: u16, content_type: &str, body: impl Into<Bytes>) -> Self {
+        Self {
+            status,
+            headers: vec![("content-type".to_owned(), content_type.to_owned())],
+            pieces: vec![body.into()],
+            framing: Framing::Length,
+            pace: Pace::AtOnce,
+            end: End::Whole,
+        }
+    }
+
+    /// The same with one more header.
+    #[must_use]
+    pub fn with_header(mut self, name: &str, value: &str) -> Self {
+        self.headers.push((name.to_owned(), value.to_owned()));
+        self
+    }
+
+    /// The same in chunks of so many bytes, wherever that cuts.
+    ///
+    /// # Panics
+    /// When `bytes` is 0.
+    #[must_use]
+    pub fn in_pieces_of(self, bytes: usize) -> Self {
+        let body = self.body();
+        Self {
+            pieces: body.chunks(bytes).map(Bytes::copy_from_slice).collect(),
+            framing: Framing::Chunks,
+            ..self
+        }
+    }
+
+    /// The same with a pause before each chunk but the first.
+    #[must_use]
+    pub fn with_gaps(self, gap: Duration) -> Self {
+        Self {
+            pace: Pace::Every(gap),
+            ..self
+        }
+    }
+
+    /// The same, each chunk but the first sent when the gate lets it through.
+    #[must_use]
+    pub fn through(self, gate: &Gate) -> Self {
+        Self {
+            pace: Pace::Through(gate.clone()),
+            ..self
+        }
+    }
+
+    /// The same, the connection lost after so many bytes of the body.
+    #[must_use]
+    pub fn dropped_at(self, bytes: usize) -> Self {
+        Self {
+            end: End::Dropped(bytes),
+            ..self
+        }
+    }
+
+    /// The same, nothing sent any more after so many bytes of the body.
+    #[must_use]
+    pub fn stalled_at(self, bytes: usize) -> Self {
+        Self {
+            end: End::Stalled(bytes),
+            ..self
+        }
+    }
+
+    /// Its status.
+    #[must_use]
+    pub fn status(&self) -> u16 {
+        self.status
+    }
+
+    /// Its headers, those apart that frame the body.
+    #[must_use]
+    pub fn headers(&self) -> &[(String, String)] {
+        &self.headers
+    }
+
+    /// The whole body.
+    #[must_use]
+    pub fn body(&self) -> Bytes {
+        self.pieces.concat().into()
+    }
+}
+
+/// Lets chunks through when a test says so.
+#[derive(Clone, Debug)]
+pub struct Gate(Arc<Semaphore>);
+
+impl Gate {
+    /// A closed one.
+    #[must_use]
+    pub fn closed() -> Self {
+        Self(Arc::new(Semaphore::new(0)))
+    }
+
+    /// Lets so many more chunks through.
+    pub fn admit(&self, chunks: usize) {
+        self.0.add_permits(chunks);
+    }
+
+    pub(crate) async fn pass(&self) {
+        self.0.acquire().await.unwrap().forget();
+    }
+}

@@ -1,0 +1,39 @@
+//! A request as it came.
+
+use bytes::Bytes;
+use serde_json::Value;
+
+/// A request as it came over the wire.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Received {
+    /// The method as written.
+    pub method: String,
+    /// What was asked for: path and query as written.
+    pub target: String,
+    /// The headers, in their order, with names as written.
+    pub headers: Vec<(String, Bytes)>,
+    /// The body, taken out of its chunks.
+    pub body: Bytes,
+}
+
+impl Received {
+    /// The target without its query.
+    #[must_use]
+    pub fn path(&self) -> &str {
+        self.target.split('?').next().unwrap_or_default()
+    }
+
+    /// The first header of that name, capitals apart, if it is text.
+    #[must_use]
+    pub fn header(&self, name: &str) -> Option<&str> {
+        let mut headers = self.headers.iter();
+        let (_, value) = headers.find(|(known, _)| known.eq_ignore_ascii_case(name))?;
+        std::str::from_utf8(value).ok()
+    }
+
+    /// The body as JSON; null where it is none.
+    #[must_use]
+    pub fn json(&self) -> Value {
+        serde_json::from_slice(&self.body).unwrap_or_default()
+    }
+}

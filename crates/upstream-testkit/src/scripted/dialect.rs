@@ -1,0 +1,67 @@
+//! The formats, and which one a request is in.
+
+use crate::received::Received;
+
+/// A format.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Dialect {
+    Chat,
+    Responses,
+    Anthropic,
+    Gemini,
+}
+
+/// What a request is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Operation<'a> {
+    Generate,
+    Count,
+    /// All models, or the one of that name.
+    Models(Option<&'a str>),
+    Unknown,
+}
+
+impl<'a> Operation<'a> {
+    pub(crate) fn of(request: &'a Received) -> Self {
+        let (path, is_post) = (request.path(), request.method == "POST");
+        let ends = |endings: &[&str]| is_post && endings.iter().any(|end| path.ends_with(end));
+        if ends(&["/count_tokens", ":countTokens"]) {
+            Self::Count
+        } else if ends(&["/chat/completions", "/responses", "/messages"])
+            || ends(&[":generateContent", ":streamGenerateContent"])
+        {
+            Self::Generate
+        } else if request.method != "GET" {
+            Self::Unknown
+        } else if path.ends_with("/models") {
+            Self::Models(None)
+        } else {
+            let name = path.rsplit_once("/models/").map(|(_, name)| name);
+            name.map_or(Self::Unknown, |name| Self::Models(Some(name)))
+        }
+    }
+}
+
+impl Dialect {
+    pub(crate) fn of(request: &Received) -> Self {
+        let path = request.path();
+        if path.contains("/v1beta") || path.contains(":generate") || path.contains(":stream") {
+            Self::Gemini
+        } else if request.header("anthropic-version").is_some() || path.contains("/messages") {
+            Self::Anthropic
+        } else if path.contains("/responses") {
+            Self::Responses
+        } else {
+            Self::Chat
+        }
+    }
+
+    /// The field with what was said.
+    pub(crate) fn messages(self) -> &'static str {
+        match self {
+            Self::Chat | Self::Anthropic => "messages",
+            Self::Responses => "input",
+            Self::Gemini => "contents",
+        }
+    }
+}

@@ -1,0 +1,130 @@
+//! A provider whose answers follow from the requests.
+//!
+//! Texts are answered with a text, outputs of tools with one that repeats them. A line of the last message that begins
+//! with `upstream:` asks for something else.
+
+mod anthropic;
+mod chat;
+mod dialect;
+mod documents;
+mod gemini;
+mod order;
+mod prompt;
+mod reply;
+mod responses;
+
+use std::collections::BTreeMap;
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
+use std::sync::Mutex;
+
+use crate::answer::Answer;
+use crate::provider::Provider;
+use crate::received::Received;
+use dialect::{Dialect, Operation};
+use order::{Failure, Order};
+use prompt::Prompt;
+use reply::Reply;
+
+/// Prompts that are remembered as in a provider's cache.
+const REMEMBERED: usize = 64;
+
+/// Speaks the formats of OpenAI, Anthropic and Gemini, streaming and not, with errors and lists of models in their shapes.
+///
+/// It is asked for what it does by lines of the last message of the person:
+///
+/// | Line | Does |
+/// |---|---|
+/// | `upstream: call weather {"city":"Paris"}` | calls the tool; with more such lines, more calls |
+/// | `upstream: words 2000` | says so many words |
+/// | `upstream: status 429` | an error in the provider's shape, to be tried again at once |
+/// | `upstream: status 429 once` | the same, the first time this request comes |
+/// | `upstream: silence`, `… silence once` | closes the connection without an answer |
+/// | `upstream: drop 300`, `… drop 300 once` | loses the connection after so many bytes of the answer |
+/// | `upstream: stall 300` | sends so many bytes of the answer, then nothing |
+/// | `upstream: pieces 7` | sends the answer in chunks of so many bytes |
+///
+/// Ids, usage and words follow from the request. What is reported as read from the cache follows from the requests
+/// before: the longest beginning that one of the last of them shares with this, in blocks of 128 tokens; a token is four
+/// bytes.
+#[derive(Debug, Default)]
+pub struct ScriptedProvider {
+    memory: Mutex<Memory>,
+}
+
+#[derive(Debug, Default)]
+struct Memory {
+    /// How often each request came.
+    attempts: BTreeMap<u64, usize>,
+    prompts: Vec<String>,
+}
+
+impl Provider for ScriptedProvider {
+    fn answer(&self, request: &Received) -> Answer {
+        let dialect = Dialect::of(request);
+        let document = request.json();
+        match Operation::of(request) {
+            Operation::Unknown => documents::error(dialect, 404, "there is nothing at this path"),
+            Operation::Models(None) => Answer::json(200, &documents::models(dialect)),
+            Operation::Models(Some(name)) => Answer::json(200, &documents::model(dialect, name)),
+            Operation::Count => Answer::json(
+                200,
+                &documents::count(dialect, Prompt::of(dialect, &document).tokens()),
+            ),
+            Operation::Generate => self.generate(dialect, request, &Prompt::of(dialect, &document)),
+        }
+    }
+}
+
+impl ScriptedProvider {
+    fn generate(&self, dialect: Dialect, request: &Received, prompt: &Prompt) -> Answer {
+        let order = Order::of(&prompt.said);
+        let key = key(request);
+        let mut memory = self.memory.lock().unwrap();
+        let attempt = memory.attempts.entry(key).or_default();
+        *attempt += 1;
+        let failure = order.failure_of(*attempt);
+        if let Some(Failure::Status(status)) = failure {
+            // The SDKs read one or the other.
+            return documents::error(dialect, status, "the script asks for an error")
+                .with_header("retry-after", "1")
+                .with_header("retry-after-ms", "20");
+        }
+        let cached = memory.cached(&prompt.text);
+        drop(memory);
+        let reply = Reply::to(prompt, &order, key, cached);
+        let answer = documents::answer(dialect, request, &reply);
+        let answer = match order.pieces {
+            Some(bytes) => answer.in_pieces_of(bytes),
+            None => answer,
+        };
+        match failure {
+            Some(Failure::Silence) => Answer::silence(),
+            Some(Failure::Drop(bytes)) => answer.dropped_at(bytes),
+            Some(Failure::Stall(bytes)) => answer.stalled_at(bytes),
+            Some(Failure::Status(_)) | None => answer,
+        }
+    }
+}
+
+impl Memory {
+    /// The tokens of the prompt that are known from others; it is known from now on.
+    fn cached(&mut self, prompt: &str) -> usize {
+        let shared = |known: &String| {
+            let pairs = known.bytes().zip(prompt.bytes());
+            pairs.take_while(|(left, right)| left == right).count()
+        };
+        let bytes = self.prompts.iter().map(shared).max().unwrap_or(0);
+        if self.prompts.len() == REMEMBERED {
+            self.prompts.remove(0);
+        }
+        self.prompts.push(prompt.to_owned());
+        bytes / 4 / 128 * 128
+    }
+}
+
+/// What stands for the request: equal requests have equal ones.
+fn key(request: &Received) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    (&request.target, &request.body).hash(&mut hasher);
+    hasher.finish()
+}

@@ -1,0 +1,74 @@
+//! What a message asks the upstream for.
+
+/// What the lines of a message that begin with `upstream:` say.
+#[derive(Debug, Default)]
+pub(crate) struct Order {
+    /// Tools to call: names and arguments, JSON.
+    pub(crate) calls: Vec<(String, String)>,
+    pub(crate) words: Option<usize>,
+    pub(crate) pieces: Option<usize>,
+    failure: Option<(Failure, When)>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Failure {
+    Status(u16),
+    Silence,
+    Drop(usize),
+    Stall(usize),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum When {
+    Always,
+    Once,
+}
+
+impl Order {
+    pub(crate) fn of(message: &str) -> Self {
+        let mut order = Self::default();
+        for line in message.lines() {
+            if let Some(words) = line.trim().strip_prefix("upstream:") {
+                order.read(words.trim());
+            }
+        }
+        order
+    }
+
+    fn read(&mut self, line: &str) {
+        let (verb, rest) = line.split_once(' ').unwrap_or((line, ""));
+        let number = || -> usize {
+            let first = rest.split(' ').next().unwrap_or_default();
+            let parsed = first.parse();
+            parsed.unwrap_or_else(|_| panic!("`upstream: {line}`: a number follows `{verb}`"))
+        };
+        match verb {
+            "call" => {
+                let (name, arguments) = rest.split_once(' ').unwrap_or((rest, "{}"));
+                self.calls.push((name.to_owned(), arguments.to_owned()));
+            }
+            "words" => self.words = Some(number()),
+            "pieces" => self.pieces = Some(number()),
+            "status" => self.fail(Failure::Status(u16::try_from(number()).unwrap()), rest),
+            "silence" => self.fail(Failure::Silence, rest),
+            "drop" => self.fail(Failure::Drop(number()), rest),
+            "stall" => self.fail(Failure::Stall(number()), rest),
+            _ => panic!("`upstream: {line}`: no such order"),
+        }
+    }
+
+    fn fail(&mut self, failure: Failure, rest: &str) {
+        let when = if rest.ends_with("once") {
+            When::Once
+        } else {
+            When::Always
+        };
+        self.failure = Some((failure, when));
+    }
+
+    /// What goes wrong at this attempt, the first being 1.
+    pub(crate) fn failure_of(&self, attempt: usize) -> Option<Failure> {
+        let (failure, when) = self.failure?;
+        (when == When::Always || attempt == 1).then_some(failure)
+    }
+}
