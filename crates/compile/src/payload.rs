@@ -20,6 +20,9 @@ use crate::count::Tokens;
 use crate::digest::digest;
 use crate::element::{Element, Rope};
 
+/// How many bytes are gathered for the hasher.
+const HASHED_AT_ONCE: usize = 64 << 10;
+
 /// A provider's JSON request.
 #[derive(Clone, Debug)]
 pub struct Payload {
@@ -293,9 +296,16 @@ impl Payload {
     #[must_use]
     pub fn hash(&self) -> ContentHash {
         let mut hasher = blake3::Hasher::new();
+        // Gathered first: many small updates of a hasher cost more than the hashing.
+        let mut bytes = Vec::with_capacity(HASHED_AT_ONCE.min(self.len));
         for piece in self.pieces() {
-            hasher.update(piece.as_bytes());
+            bytes.extend_from_slice(piece.as_bytes());
+            if bytes.len() >= HASHED_AT_ONCE {
+                hasher.update(&bytes);
+                bytes.clear();
+            }
         }
+        hasher.update(&bytes);
         digest(&hasher)
     }
 
@@ -303,7 +313,7 @@ impl Payload {
     /// [`Payload::hash`] is the hash of the bytes.
     #[must_use]
     pub fn fingerprint(&self) -> ContentHash {
-        // Gathered first: many small updates of a hasher cost more than the hashing.
+        // Gathered first, as for the hash of the bytes.
         let mut bytes = Vec::with_capacity((self.elements.len() + 2) * 16);
         for edge in [&self.before, &self.after] {
             bytes.extend_from_slice(ContentHash::of(edge.as_bytes()).as_bytes());

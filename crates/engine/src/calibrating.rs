@@ -30,7 +30,7 @@ impl Conversation {
     pub(crate) async fn compile_calibrated(
         &self,
         inputs: &mut CallInputs,
-        given: &Given,
+        given: &Given<'_>,
         cancel: Option<&Cancel>,
     ) -> Result<Compiled, Refusal> {
         let newest = self.newest(&inputs.request).await;

@@ -26,7 +26,7 @@ impl Conversation {
             .filter(|(node, _)| node.audience.model);
         Ok(Transcript {
             instructions: instructions.messages,
-            items: seen.map(|(_, item)| Item::clone(item)).collect(),
+            items: seen.map(|(_, one)| Item::clone(&one.item)).collect(),
             ..Transcript::default()
         })
     }

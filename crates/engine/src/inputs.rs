@@ -1,5 +1,6 @@
 //! What goes into a call: what the tree gives, and what comes beside it.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use contexture_catalogue::Encoding;
@@ -16,8 +17,8 @@ use crate::pins::Pins;
 
 /// What the tree gives to a call.
 #[derive(Debug, Default)]
-pub(crate) struct Given {
-    pub(crate) items: Vec<PathItem>,
+pub(crate) struct Given<'p> {
+    pub(crate) items: Cow<'p, [PathItem]>,
     pub(crate) covers: Vec<Cover>,
     pub(crate) plan: Plan,
 }
@@ -36,7 +37,7 @@ impl CallInputs {
     /// With what the tree gives, all that the call's payload depends on.
     pub(crate) fn input<'a>(
         &'a self,
-        given: &'a Given,
+        given: &'a Given<'_>,
         passes: &'a [&'a dyn Pass],
         cancel: Option<&'a Cancel>,
     ) -> CompileInput<'a> {
@@ -56,20 +57,18 @@ impl CallInputs {
 /// What the keys of the state that decides about calls begin with: plans, compactions in effect, pins.
 pub(crate) const DECISIONS: &str = "@";
 
-impl Given {
+impl<'p> Given<'p> {
     /// What the tree says at the end of a path, for a call with this plan.
-    pub(crate) fn of(path: &Path, state: &State, plan_key: &str) -> Result<Self, EngineError> {
+    pub(crate) fn of(path: &'p Path, state: &State, plan_key: &str) -> Result<Self, EngineError> {
         let pinned = Pins::read(state)?.nodes();
-        let items = path.nodes.iter().zip(&path.items);
-        let items = items.map(|(node, item)| PathItem {
-            node: Some(node.id),
-            item: Arc::clone(item),
-            hash: node.content_hash,
-            audience: node.audience,
-            pinned: pinned.contains(&node.id),
-        });
+        let mut items = Cow::Borrowed(path.items.as_slice());
+        if !pinned.is_empty() {
+            for item in items.to_mut() {
+                item.pinned = item.node.is_some_and(|node| pinned.contains(&node));
+            }
+        }
         Ok(Self {
-            items: items.collect(),
+            items,
             covers: Covers::read(state)?.on(&path.nodes),
             plan: plan(state, plan_key)?,
         })

@@ -106,7 +106,8 @@ impl Conversation {
         let mut ranking = Ranking::new(limit);
         let mut calls: BTreeMap<NodeId, &str> = BTreeMap::new();
         let path = self.whole_path(self.here()).await?;
-        for (node, item) in path.nodes.iter().zip(&path.items) {
+        let items = path.items.iter().map(|one| &one.item);
+        for (node, item) in path.nodes.iter().zip(items) {
             let seen = sees(node, reader) && node.redacted_ms.is_none();
             if !seen && node.kind != NodeKind::FunctionCall {
                 continue;

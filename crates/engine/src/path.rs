@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use contexture_compile::PathItem;
 use contexture_ir::{ConversationId, Item, MessageId, NodeId, Owner};
 use contexture_store::{At, Error as StoreError, Node, Page, ReadRequest, Span, Store};
 use futures_util::future::{BoxFuture, FutureExt, poll_immediate, ready};
@@ -77,7 +78,8 @@ pub(crate) fn page_count(depth: u64) -> usize {
 pub(crate) struct Path {
     pub(crate) head: Option<NodeId>,
     pub(crate) nodes: Vec<Arc<Node>>,
-    pub(crate) items: Vec<Arc<Item>>,
+    /// As they go into a call where nothing is pinned: a call borrows them.
+    pub(crate) items: Vec<PathItem>,
     /// Answers of models, as far as the nodes name them.
     responses: u64,
 }
@@ -116,7 +118,8 @@ impl Path {
         while let Some(node) = end {
             let request = ReadRequest::last(At::Node(node), TAIL);
             let page = Self::load(store, owner, id, request).await?;
-            let pairs: Vec<_> = page.nodes.into_iter().zip(page.items).collect();
+            let items = page.items.into_iter().map(|one| one.item);
+            let pairs: Vec<_> = page.nodes.into_iter().zip(items).collect();
             let kept = pairs.iter().rposition(|(node, _)| known(&node.id));
             end = match (kept, pairs.first()) {
                 (None, Some((first, _))) => first.parent,
@@ -143,7 +146,13 @@ impl Path {
 
     fn extend(&mut self, nodes: Vec<Arc<Node>>) -> Result<(), EngineError> {
         for node in nodes {
-            self.items.push(Arc::new(parse(&node)?));
+            self.items.push(PathItem {
+                node: Some(node.id),
+                item: Arc::new(parse(&node)?),
+                hash: node.content_hash,
+                audience: node.audience,
+                pinned: false,
+            });
             // The items of an answer stand together.
             let last = self.nodes.last().and_then(|last| last.response);
             if node.response.is_some() && node.response != last {

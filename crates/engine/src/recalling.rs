@@ -25,7 +25,7 @@ impl Conversation {
     pub(crate) async fn recall(
         &self,
         session: &LayerSession,
-        given: &Given,
+        given: &Given<'_>,
         request: &mut CompileRequest,
         model: &ModelSpec,
     ) -> Result<Said, EngineError> {

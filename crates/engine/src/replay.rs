@@ -80,9 +80,10 @@ impl Conversation {
         };
         let (request, contributions) =
             load_call(call).map_err(|error| unreadable(error.to_string()))?;
+        let path;
         let given = match stored.base {
             Some(base) => {
-                let path = self.path(ReadRequest::whole(At::Node(base))).await?;
+                path = self.path(ReadRequest::whole(At::Node(base))).await?;
                 let state = self.state_at(At::Node(base), DECISIONS).await?;
                 Given::of(&path, &state, &record.plan)?
             }

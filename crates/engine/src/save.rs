@@ -116,7 +116,7 @@ impl Conversation {
                 .iter()
                 .zip(&path.items)
                 .rev()
-                .find(|(_, item)| item.is_model_output());
+                .find(|(_, one)| one.item.is_model_output());
             if let Some((node, _)) = found {
                 return Ok(Some(node.message().to_string()));
             }
@@ -362,8 +362,8 @@ impl OpenCalls {
             .path(ReadRequest::last(chat.here(), ANSWER_WINDOW))
             .await?;
         let mut stored: BTreeMap<String, Vec<Call>> = BTreeMap::new();
-        for (node, item) in path.nodes.iter().zip(&path.items) {
-            match item.as_ref() {
+        for (node, one) in path.nodes.iter().zip(&path.items) {
+            match one.item.as_ref() {
                 Item::FunctionCall(call) => {
                     let message = Some(message_of(node)?);
                     stored.entry(call.call_id.clone()).or_default().push(Call {

@@ -14,15 +14,16 @@ use std::time::{Duration, Instant};
 
 use contexture_compile::Target;
 use contexture_engine::{Conversation, Engine};
-use contexture_ir::{Fragment, assistant_text, user};
+use contexture_ir::{Fragment, Item, Message, NodeId, Role, assistant_text, user};
 use contexture_llm::{ModelResponse, ScriptedModel, text_response};
 use contexture_runs::{Agent, turn_text};
-use contexture_store::{At, MemoryStore, ReadRequest, Store};
+use contexture_store::{AppendAt, AppendRequest, At, MemoryStore, ReadRequest, Store};
 use contexture_store_sqlite::SqliteStore;
 use contexture_wire::Format;
 
 const ITEMS: usize = 10_000;
 const TURNS: usize = 40;
+const LOGS: usize = 9;
 
 fn main() {
     let directory = tempfile::tempdir().unwrap();
@@ -40,6 +41,17 @@ fn report(what: &str, mut times: Vec<Duration>) {
     println!("{what:<66} {median:>10.2?}  ({least:.2?} … {most:.2?})");
 }
 
+fn item(n: usize) -> Item {
+    let (role, what) = match n % 2 {
+        0 => (Role::User, "a conversation"),
+        _ => (Role::Assistant, "an answer"),
+    };
+    Item::Message(Message::text(
+        role,
+        format!("message {n}: some words of {what}"),
+    ))
+}
+
 fn messages() -> Vec<Fragment> {
     let message = |n: usize| match n % 2 {
         0 => user(format!("message {n}: some words of a conversation")),
@@ -50,20 +62,61 @@ fn messages() -> Vec<Fragment> {
 
 async fn measure(where_: &str, store: Arc<dyn Store>) {
     let engine = Engine::new(store);
-    let start = Instant::now();
+    for batch in [1, 100, 1_000] {
+        logs(where_, &engine, batch).await;
+    }
+    let chat = saved(where_, &engine).await;
+    turns(where_, &chat).await;
+    checkpoints(where_, &chat).await;
+}
+
+/// The log of items alone: each is made a node (its JSON, its hashes) and appended, and all are read once at the end.
+async fn logs(where_: &str, engine: &Engine, batch: usize) {
+    let items: Vec<Item> = (0..ITEMS).map(item).collect();
+    let (mut both, mut reads) = (Vec::new(), Vec::new());
+    for n in 0..LOGS {
+        let chat = engine.conversation(format!("log-{batch}-{n}"));
+        let chat = chat.open().await.unwrap();
+        let (store, owner, id) = (engine.store(), chat.owner(), chat.id());
+        let branch = chat.branch();
+        let mut ids = (0..ITEMS as u64).map(|n| NodeId::derive("bench", &[&n.to_le_bytes()]));
+        let start = Instant::now();
+        for items in items.chunks(batch) {
+            let new = items.iter().zip(&mut ids);
+            let new = new.map(|(item, id)| chat.new_item(id, item, None));
+            let at = AppendAt::Tip {
+                branch: branch.clone(),
+            };
+            let request = AppendRequest::new(at, new.collect(), 0);
+            store.append(owner, id, request).await.unwrap();
+        }
+        let read = Instant::now();
+        let whole = ReadRequest::whole(At::Branch(branch));
+        let page = store.read(owner, id, whole).await.unwrap();
+        reads.push(read.elapsed());
+        both.push(start.elapsed());
+        assert_eq!(page.nodes.len(), ITEMS);
+    }
+    let what = format!("append {ITEMS} items, {batch} a call, and read all, {where_}");
+    report(&what, both);
+    report(&format!("  of it the read, {where_}"), reads);
+}
+
+/// The same through messages: what is new, what is the same, ids, layers.
+async fn saved(where_: &str, engine: &Engine) -> Conversation {
     let chat = engine.conversation("c").open().await.unwrap();
     let mut rest = messages();
+    let start = Instant::now();
     while !rest.is_empty() {
         let tail = rest.split_off(rest.len().min(1_000));
         chat.save(std::mem::replace(&mut rest, tail)).await.unwrap();
     }
     let whole = ReadRequest::whole(At::Branch(chat.branch()));
     let page = engine.store().read(chat.owner(), chat.id(), whole).await;
-    assert!(!page.unwrap().nodes.is_empty());
-    let what = format!("append and read {ITEMS} items, {where_}");
+    assert_eq!(page.unwrap().nodes.len(), ITEMS);
+    let what = format!("save {ITEMS} messages, 1,000 a call, and read all, {where_}");
     report(&what, vec![start.elapsed()]);
-    turns(where_, &chat).await;
-    checkpoints(where_, &chat).await;
+    chat
 }
 
 async fn turns(where_: &str, chat: &Conversation) {

@@ -86,7 +86,7 @@ impl Snapshot {
     fn shown_by(&self, covering: &Covering, target: Format) -> Vec<usize> {
         let readable = self.path.nodes.iter().zip(&self.path.items).enumerate();
         let readable = readable.filter(|(_, (node, _))| node.audience.model);
-        let items: Vec<(usize, &Item)> = readable.map(|(at, (_, item))| (at, &**item)).collect();
+        let items: Vec<(usize, &Item)> = readable.map(|(at, (_, one))| (at, &*one.item)).collect();
         let pinned = |at: usize| {
             let node = self.path.nodes.get(at);
             node.is_some_and(|node| self.pinned.contains(&node.id))
@@ -102,7 +102,7 @@ impl Snapshot {
                 .path
                 .items
                 .get(*at)
-                .map(|item| counter.count(&item.text()).count);
+                .map(|one| counter.count(&one.item.text()).count);
             if let Some(place) = weights.get_mut(self.place(*at)) {
                 *place += weight.unwrap_or_default();
             }
@@ -221,7 +221,7 @@ impl Snapshot {
         let node = self.path.nodes.get(at).filter(|node| node.audience.model)?;
         Some(Covered {
             index: at,
-            item: self.path.items.get(at)?,
+            item: &self.path.items.get(at)?.item,
             hash: Some(node.content_hash),
         })
     }
@@ -241,6 +241,6 @@ impl Snapshot {
 
 /// Whether an item of a path is a compaction.
 fn compacts(path: &Path, at: usize) -> bool {
-    let item = path.items.get(at).map(AsRef::as_ref);
+    let item = path.items.get(at).map(|one| &*one.item);
     matches!(item, Some(Item::Compaction(_)))
 }

@@ -6,7 +6,7 @@
 use std::ops::RangeInclusive;
 use std::sync::Arc;
 
-use contexture_compile::Cover;
+use contexture_compile::{Cover, PathItem};
 use contexture_ir::{Item, NodeId};
 use contexture_store::Node;
 use std::collections::BTreeMap;
@@ -38,11 +38,11 @@ fn side(item: &Item) -> Side {
 
 impl Seams {
     /// The seams of a path, whatever is covered.
-    pub(crate) fn of(nodes: &[Arc<Node>], items: &[Arc<Item>]) -> Self {
+    pub(crate) fn of(nodes: &[Arc<Node>], items: &[PathItem]) -> Self {
         let mut legal = vec![true; items.len() + 1];
         let mut before = Side::User;
         for (at, item) in items.iter().enumerate().skip(1) {
-            let now = side(item);
+            let now = side(&item.item);
             let joined = now == Side::Beside || now == before || now == Side::Outputs;
             if let Some(cut) = legal.get_mut(at) {
                 *cut = !joined;
@@ -134,8 +134,7 @@ mod tests {
     use super::*;
 
     fn seams(items: Vec<Item>) -> Seams {
-        let items: Vec<Arc<Item>> = items.into_iter().map(Arc::new).collect();
-        Seams::of(&[], &items)
+        Seams::of(&[], &PathItem::all(items))
     }
 
     fn user() -> Item {

@@ -37,16 +37,11 @@ impl Run {
     pub(crate) async fn ask(&mut self, refused: u32) -> Result<(), RunError> {
         self.enter_step(self.step.saturating_add(1));
         let call = self.compiled().await?;
-        let request = ModelRequest {
-            format: call.format(),
-            model: call.report.target.model.clone(),
-            payload: call.payload.to_json(),
-        };
         self.tell(|| RunNews::Asking {
-            model: request.model.clone(),
+            model: call.report.target.model.clone(),
             tokens: call.report.totals.tokens,
         });
-        let body = self.answered(&call, request).await?;
+        let body = self.answered(&call).await?;
         let answer = lift(call.format(), &body).map_err(EngineError::from)?;
         let verdict = self.session.after_model(&answer.transcript.items).await?;
         let mut options = RecordOptions {
@@ -122,20 +117,17 @@ impl Run {
     }
 
     /// The model's answer, asked for again where it failed in passing.
-    async fn answered(
-        &mut self,
-        call: &CompiledCall,
-        request: ModelRequest,
-    ) -> Result<String, RunError> {
+    async fn answered(&mut self, call: &CompiledCall) -> Result<String, RunError> {
         let mut attempt = 0;
         loop {
             attempt += 1;
+            let request = ModelRequest {
+                format: call.format(),
+                model: call.report.target.model.clone(),
+                payload: call.payload.to_json(),
+            };
             let span = chat_span(&request, self.chat.id().as_str());
-            match self
-                .streamed(request.clone(), &span)
-                .instrument(span.clone())
-                .await
-            {
+            match self.streamed(request, &span).instrument(span.clone()).await {
                 Streamed::Whole(body) => return Ok(body),
                 Streamed::Cut(body, cancelled) => {
                     self.keep_cut(call, &body).await?;
