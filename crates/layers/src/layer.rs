@@ -95,7 +95,8 @@ pub trait Layer: Send + Sync + 'static {
     }
 
     /// Items of a person, a tool or the program, about to be appended; gives those that are. Never asked about answers
-    /// of models. Default: the same items.
+    /// of models. An output of a tool that is left out is withheld: its call is answered with that. Default: the same
+    /// items.
     async fn on_append(
         &self,
         state: &mut Self::State,
@@ -117,7 +118,8 @@ pub trait Layer: Send + Sync + 'static {
         Ok(Verdict::Pass)
     }
 
-    /// A call of a tool, before it runs, by whatever route. Default: it may.
+    /// A call of a tool, before it runs, by whatever route. Asked at least once: again of a call that waited for a
+    /// person or was cut off by a crash, when its run goes on. Default: it may.
     async fn before_tool(
         &self,
         state: &mut Self::State,

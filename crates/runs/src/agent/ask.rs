@@ -66,10 +66,10 @@ impl Run {
         if recorded.sibling {
             // Somebody was faster: the answer is kept on a branch of its own, and the model is asked about what is there.
             self.reread().await?;
-            self.next = Next::Ask { refused };
+            self.goes_on_with(Next::Ask { refused });
             return Ok(());
         }
-        self.next = match verdict {
+        let next = match verdict {
             Verdict::Retry { feedback } => {
                 if refused >= self.agent.refusals {
                     return Err(RunError::Denied {
@@ -87,6 +87,7 @@ impl Run {
             Verdict::Stop { reason } => Next::End { text: reason },
             Verdict::Pass | Verdict::Fix(_) => self.behind(&call, &recorded, kept),
         };
+        self.goes_on_with(next);
         Ok(())
     }
 

@@ -1,22 +1,22 @@
 //! Running the calls of an answer: policy, layers, people; then tools, functions of layers, other agents.
 //!
-//! Every output is an append of its own, in the order of the calls. Not here: what a tool is ([`crate::ToolBox`]),
-//! child runs ([`super::children`]).
+//! Not here: what a tool is ([`crate::ToolBox`]), child runs ([`super::children`]), how outputs are stored
+//! (`outputs`).
 
 use std::iter::Peekable;
 use std::vec::IntoIter;
 
-use contexture_engine::{EngineError, StepAppend};
-use contexture_ir::{FunctionCallOutput, Item, NodeId, Origin, Output, Part, Raw};
+use contexture_ir::{NodeId, Raw};
 use contexture_layers::{Gate, Offered, Rerun, ToolRequest};
-use contexture_store::{Error as StoreError, NewItem, StateChange};
+use contexture_store::StateChange;
 use contexture_tools::{Call as ToolsCall, Name, ToolId, Verdict, arguments};
 use futures_util::future::join_all;
 
 use super::approval::Decision;
 use super::entry::VERSION;
 use super::event::RunNews;
-use super::keys::{node_id, started_key};
+use super::keys::started_key;
+use super::outputs::told;
 use super::run::{Run, json};
 use super::situation::{Call, Calls, Next};
 use crate::error::RunError;
@@ -50,7 +50,6 @@ type Plans = Peekable<IntoIter<Plan>>;
 impl Run {
     /// Runs calls. Those that wait for a person are left, and given.
     pub(crate) async fn run_calls(&mut self, calls: Calls) -> Result<Vec<NodeId>, RunError> {
-        self.enter_step(calls.step);
         let mut plans = Vec::new();
         for call in calls.calls.clone() {
             plans.push(self.plan(call).await?);
@@ -58,6 +57,9 @@ impl Run {
         let (waiting, plans): (Vec<Plan>, Vec<Plan>) = plans
             .into_iter()
             .partition(|plan| matches!(plan.planned, Planned::Wait));
+        if !plans.is_empty() {
+            self.enter_step(calls.step);
+        }
         self.mark_started(&plans).await?;
         let mut plans = plans.into_iter().peekable();
         while let Some(plan) = plans.next() {
@@ -151,74 +153,6 @@ impl Run {
             self.output(of, &call, output, changes).await?;
         }
         Ok(())
-    }
-
-    /// Calls a function of a layer; what it changed is stored with its output.
-    async fn function(
-        &mut self,
-        of: &Calls,
-        call: &Call,
-        arguments: &Raw,
-        guidance: &str,
-    ) -> Result<(), RunError> {
-        loop {
-            let chat = self.chat.clone();
-            let called = chat.call_in(&mut self.session, call.node, &call.call.name, arguments);
-            let result = match called.await {
-                Ok(result) => Ok(ToolOutput::from(shown(&result))),
-                Err(EngineError::Function(error)) => Err(ToolFailure::failed(error)),
-                Err(error) => return Err(error.into()),
-            };
-            let output = told(answer(&call.call.call_id, result), guidance);
-            let (new, item) = self.output_item(of, call, &output);
-            let step = StepAppend {
-                at: self.tip(),
-                items: vec![new],
-                said: vec![item],
-                changes: Vec::new(),
-            };
-            match chat.append_step(step, &mut self.session).await {
-                Err(EngineError::Store(StoreError::StateConflict { .. })) => self.reread().await?,
-                Err(error) => return Err(error.into()),
-                Ok(_) => {
-                    let node = self.output_node(call);
-                    self.tell(|| RunNews::ToolDone { node, output });
-                    return Ok(());
-                }
-            }
-        }
-    }
-
-    /// Stores an output.
-    async fn output(
-        &mut self,
-        of: &Calls,
-        call: &Call,
-        output: FunctionCallOutput,
-        changes: Vec<StateChange>,
-    ) -> Result<(), RunError> {
-        let (new, item) = self.output_item(of, call, &output);
-        self.append(vec![(new, item)], changes).await?;
-        let node = self.output_node(call);
-        self.tell(|| RunNews::ToolDone { node, output });
-        Ok(())
-    }
-
-    fn output_node(&self, call: &Call) -> NodeId {
-        node_id(self.id, "output", call.node.as_bytes())
-    }
-
-    fn output_item(&self, of: &Calls, call: &Call, output: &FunctionCallOutput) -> (NewItem, Item) {
-        let item = Item::FunctionCallOutput(output.clone());
-        let new = NewItem {
-            answers: Some(call.node),
-            message_id: Some(of.message.clone()),
-            origin: Origin::Tool,
-            ..self
-                .chat
-                .new_item(self.output_node(call), &item, Some(self.run_step()))
-        };
-        (new, item)
     }
 
     /// Notes that these tools begin, before they do, where a second time would not be the same.
@@ -423,25 +357,4 @@ fn allowed(planned: Planned, pending: Option<Pending>) -> Planned {
         Some(Allowed::Run(permit)) => Planned::Tool(permit),
         Some(Allowed::Load(kit)) => Planned::Load(kit),
     }
-}
-
-/// A result as the model reads it: a text as it is, anything else as JSON.
-fn shown(result: &Raw) -> String {
-    result
-        .as_string()
-        .unwrap_or_else(|| result.get().to_owned())
-}
-
-/// The output with what layers say behind it.
-fn told(mut output: FunctionCallOutput, guidance: &str) -> FunctionCallOutput {
-    if !guidance.is_empty() {
-        match &mut output.output {
-            Output::Text(text) => {
-                text.push_str("\n\n");
-                text.push_str(guidance);
-            }
-            Output::Parts(parts) => parts.push(Part::input_text(guidance)),
-        }
-    }
-    output
 }

@@ -74,16 +74,17 @@ impl Run {
 
     async fn go_on(&mut self) -> Result<Ended, RunError> {
         loop {
+            if std::mem::take(&mut self.answered)
+                && let Some(stop) = self.stops()
+            {
+                let reason = stop.reason;
+                return Ok(Ended::Stopped { reason });
+            }
             self.may_go_on()?;
             match self.next.clone() {
                 Next::Ask { refused } => {
                     self.take_in().await?;
                     self.ask(refused).await?;
-                    if let Some(stop) = self.stops() {
-                        return Ok(Ended::Stopped {
-                            reason: stop.reason,
-                        });
-                    }
                 }
                 Next::Run(calls) => {
                     let waiting = self.run_calls(calls).await?;
@@ -91,8 +92,7 @@ impl Run {
                         return Ok(Ended::Waiting { calls: waiting });
                     }
                 }
-                Next::End { text } => {
-                    self.last_text = Some(text);
+                Next::End { .. } => {
                     if !self.take_in().await? {
                         return Ok(Ended::Completed);
                     }
@@ -103,15 +103,11 @@ impl Run {
     }
 
     /// Whether what is to stop the run holds after an answer.
-    fn stops(&mut self) -> Option<Stop> {
+    fn stops(&self) -> Option<Stop> {
         let calls: Vec<_> = match &self.next {
             Next::Run(calls) => calls.calls.iter().map(|call| call.call.clone()).collect(),
             Next::Ask { .. } | Next::End { .. } => Vec::new(),
         };
-        if let Next::End { text } = &self.next {
-            self.last_text = Some(text.clone());
-            self.texts.push(text.clone());
-        }
         let until = self.agent.until.as_ref()?;
         let spent = self.spent();
         let mut now = Snapshot::new(u64::from(self.step), &spent);

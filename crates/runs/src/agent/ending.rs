@@ -39,7 +39,7 @@ impl Run {
             step: Some(step.step),
             ..ended.node(self.id)?
         };
-        self.append_nodes(vec![node], Vec::new(), gone).await?;
+        self.append(node, gone).await?;
         let entry = RunEntry::new(self.id, &self.record, &self.chat.branch());
         ended.onto(entry).put(&self.chat, self.id).await?;
         if self.record.depth == 0 {

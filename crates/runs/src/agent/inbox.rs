@@ -2,7 +2,7 @@
 
 use contexture_engine::{Conversation, EngineError};
 use contexture_ir::{Item, NodeId};
-use contexture_store::{Expected, KeyScope, ListEntries, PutEntry};
+use contexture_store::{Error as StoreError, Expected, KeyScope, ListEntries, NodeQuery, PutEntry};
 
 use super::keys::node_id;
 use super::run::Run;
@@ -32,7 +32,7 @@ pub async fn post(chat: &Conversation, item: &Item) -> Result<(), EngineError> {
 }
 
 impl Run {
-    /// Takes in what has arrived, and says whether there was anything.
+    /// Takes in what has arrived, as layers let it in, and says whether there was anything.
     pub(crate) async fn take_in(&mut self) -> Result<bool, RunError> {
         let store = self.chat.engine().store().clone();
         let (owner, scope) = (self.chat.owner().clone(), scope(&self.chat));
@@ -41,15 +41,17 @@ impl Run {
             .entries(&owner, list)
             .await
             .map_err(EngineError::from)?;
-        let any = !page.entries.is_empty();
+        let mut any = false;
         for (_, entry) in page.entries {
             let text = String::from_utf8_lossy(&entry.value);
             let id: NodeId = node_id(self.id, "inbox", entry.key.as_bytes());
             let item = Item::parse(&text)
                 .map_err(|source| EngineError::StoredItem { node: id, source })?;
-            let new = self.chat.new_item(id, &item, Some(self.run_step()));
-            self.append(vec![(new, item)], Vec::new()).await?;
-            // Taken in twice it would be the same node.
+            // Taken in before, by a process that died, it is there.
+            if !self.is_stored(id).await? {
+                let place = |run: &Self, items| run.items(id, items);
+                any |= !self.say(vec![item], Vec::new(), place).await?.is_empty();
+            }
             let put = PutEntry {
                 key: entry.key,
                 value: None,
@@ -60,6 +62,16 @@ impl Run {
             gone.await.map_err(EngineError::from)?;
         }
         Ok(any)
+    }
+
+    async fn is_stored(&self, id: NodeId) -> Result<bool, RunError> {
+        let store = self.chat.engine().store();
+        let query = NodeQuery::Id(id);
+        match store.nodes(self.chat.owner(), self.chat.id(), query).await {
+            Ok(_) => Ok(true),
+            Err(StoreError::NotFound { .. }) => Ok(false),
+            Err(error) => Err(EngineError::from(error).into()),
+        }
     }
 }
 

@@ -53,6 +53,14 @@ pub(crate) fn node_id(run: RunId, of: &str, which: &[u8]) -> NodeId {
     NodeId::derive("run", &[run.as_bytes(), of.as_bytes(), which])
 }
 
+/// The ids of items that are stored as one: the first has that of what they are of.
+pub(crate) fn nth(first: NodeId, index: usize) -> NodeId {
+    match index {
+        0 => first,
+        _ => NodeId::derive("nth", &[first.as_bytes(), &index.to_le_bytes()]),
+    }
+}
+
 /// The node by which a run ended.
 pub(crate) fn end_node(run: RunId) -> NodeId {
     node_id(run, "end", &[])

@@ -10,6 +10,7 @@
 //!
 //! Not here: what a tool is ([`crate::ToolBox`]), providers, storage.
 
+mod appending;
 mod approval;
 mod ask;
 mod calls;
@@ -23,6 +24,7 @@ mod event;
 mod inbox;
 mod keys;
 mod outcome;
+mod outputs;
 mod recovery;
 mod run;
 mod situation;

@@ -12,8 +12,8 @@ use super::ended::RunEnded;
 use super::entry::{RunEntry, RunRecord, VERSION};
 use super::keys::{ENTRIES, run_key, stop_key};
 use super::run::{Run, json};
-use super::situation::{Next, next, nodes_of};
-use super::spending::{spent_by, steps_of};
+use super::situation::{Next, RunPath, next, texts};
+use super::spending::spent_by;
 use super::started::Left;
 use crate::cancel::Abort;
 use crate::error::RunError;
@@ -108,7 +108,8 @@ impl Run {
         let base = base
             .transpose()
             .map_err(|_| broken("its base is no node id".to_owned()))?;
-        let nodes = nodes_of(chat, base).await?;
+        let path = RunPath::read(chat, id, base, record.began_ms).await?;
+        let nodes = &path.nodes;
         let session = chat.layer_session(Some(record.place(id))).await?;
         let began = record.began_ms;
         let mut run = Self::new(
@@ -120,8 +121,8 @@ impl Run {
             abort,
             None,
         );
-        run.spent = spent_by(chat, id, &nodes, &state).await?;
-        run.step = steps_of(id, &nodes);
+        run.spent = spent_by(chat, &path, &state).await?;
+        run.step = path.steps();
         let last = nodes
             .iter()
             .map(|node| node.created_ms)
@@ -130,17 +131,25 @@ impl Run {
         let before = u64::try_from(last.saturating_sub(began)).unwrap_or(0);
         run.before = Duration::from_millis(before);
         run.since = Instant::now();
-        run.next = match state.value(&stop_key(id)?) {
+        let next = match state.value(&stop_key(id)?) {
             Some(reason) => Next::End {
                 text: serde_json::from_slice(reason).unwrap_or_default(),
             },
-            None => next(id, &nodes)?,
+            None => next(id, nodes)?,
         };
+        // That of the last answer comes with what comes next.
+        run.texts = match &next {
+            Next::End { .. } => texts(id, path.before_last_answer())?,
+            Next::Ask { .. } | Next::Run(_) => texts(id, nodes)?,
+        };
+        run.last_text = run.texts.last().cloned();
+        run.goes_on_with(next);
+        run.answered = path.ends_with_answer();
         let calls: Vec<_> = match &run.next {
             Next::Run(calls) => calls.calls.iter().map(|call| call.node).collect(),
             Next::Ask { .. } | Next::End { .. } => Vec::new(),
         };
-        run.left = Left::of(id, &nodes, &state, calls.into_iter())?;
+        run.left = Left::of(id, nodes, &state, calls.into_iter())?;
         let loaded = state.value(&StateKey::new(LOADED).map_err(EngineError::from)?);
         run.loaded = loaded
             .and_then(|bytes| serde_json::from_slice(bytes).ok())

@@ -7,15 +7,11 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use contexture_engine::{
-    Conversation, EngineError, LayerHandle, LayerSession, RunStep, StepAppend, run_prefix,
-    state_node,
+    Conversation, EngineError, LayerHandle, LayerSession, RunStep, run_prefix,
 };
 use contexture_ir::{Item, Message, NodeId, Raw, Role, RunId};
 use contexture_layers::Layer;
-use contexture_store::{
-    AppendAt, Appended, At, Error as StoreError, NewItem, State, StateChange, StateKey,
-    StateRequest,
-};
+use contexture_store::{At, State, StateChange, StateKey, StateRequest};
 use contexture_tools::Loaded;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -31,9 +27,6 @@ use crate::cancel::Abort;
 use crate::channels::Channels;
 use crate::error::RunError;
 use crate::usage::Spent;
-
-/// How often an append is made again where another changed a layer's state. Each time somebody got through.
-const TRIES: usize = 100;
 
 /// One execution of an agent over a conversation. It is driven by whoever holds it; [`Run::handle`] is for others.
 pub struct Run {
@@ -52,12 +45,16 @@ pub struct Run {
     pub(crate) channels: Channels,
     pub(crate) loaded: Loaded,
     pub(crate) left: Left,
+    /// How often in a row an append came too late.
+    pub(crate) lost: usize,
     /// Set where it has ended before it was taken up.
     pub(crate) ended: Option<RunEnded>,
     pub(crate) steps: BTreeMap<String, u32>,
     pub(crate) last_text: Option<String>,
-    /// The text of each answer.
+    /// The text of each answer that called nothing.
     pub(crate) texts: Vec<String>,
+    /// Whether what is to stop the run has still to be asked about the last answer.
+    pub(crate) answered: bool,
 }
 
 /// A run, for those who look on: its id, its channels, a way to call it off.
@@ -145,10 +142,12 @@ impl Run {
             abort,
             loaded: Loaded::default(),
             left: Left::default(),
+            lost: 0,
             ended: None,
             steps: BTreeMap::new(),
             last_text: None,
             texts: Vec::new(),
+            answered: false,
         }
     }
 
@@ -156,10 +155,10 @@ impl Run {
     pub(crate) async fn enter(&mut self, input: Vec<Item>) -> Result<(), RunError> {
         let entry = RunEntry::new(self.id, &self.record, &self.chat.branch());
         entry.put(&self.chat, self.id).await?;
-        let input = self.session.on_append(input).await?;
         let put = StateChange::put(run_key(self.id)?, VERSION, json(&self.record));
-        let items = self.items("input", input);
-        self.append(items, vec![put]).await?;
+        let first = node_id(self.id, "input", &[]);
+        let place = |run: &Self, items| run.items(first, items);
+        self.say(input, vec![put], place).await?;
         Ok(())
     }
 
@@ -304,6 +303,16 @@ impl Run {
         Ok(())
     }
 
+    /// What comes next, after an answer.
+    pub(crate) fn goes_on_with(&mut self, next: Next) {
+        if let Next::End { text } = &next {
+            self.last_text = Some(text.clone());
+            self.texts.push(text.clone());
+        }
+        self.next = next;
+        self.answered = true;
+    }
+
     pub(crate) fn enter_step(&mut self, step: u32) {
         self.spent.steps += u64::from(step.saturating_sub(self.step));
         self.step = step;
@@ -334,80 +343,10 @@ impl Run {
         Ok(state.map_err(EngineError::from)?)
     }
 
-    /// Items of this step, as they are stored and as layers see them.
-    pub(crate) fn items(&self, of: &str, items: Vec<Item>) -> Vec<(NewItem, Item)> {
-        let step = self.run_step();
-        let new = items.into_iter().enumerate().map(|(index, item)| {
-            let which = format!("{}/{index}", self.step);
-            let id = node_id(self.id, of, which.as_bytes());
-            (self.chat.new_item(id, &item, Some(step)), item)
-        });
-        new.collect()
-    }
-
     pub(crate) const fn run_step(&self) -> RunStep {
         RunStep {
             run: self.id,
             step: self.step,
-        }
-    }
-
-    /// A change of state without an item.
-    pub(crate) async fn note(
-        &mut self,
-        of: &str,
-        changes: Vec<StateChange>,
-    ) -> Result<(), RunError> {
-        let which = format!(
-            "{}/{}",
-            self.step,
-            self.session
-                .context()
-                .head
-                .map_or_else(String::new, |head| head.to_string())
-        );
-        let id = node_id(self.id, of, which.as_bytes());
-        let step = self.run_step();
-        let node = NewItem {
-            run: Some(step.run),
-            step: Some(step.step),
-            ..state_node(id, self.chat.engine().now_ms())?
-        };
-        self.append_nodes(vec![node], Vec::new(), changes).await?;
-        Ok(())
-    }
-
-    /// Appends items, again where another changed a layer's state meanwhile.
-    pub(crate) async fn append(
-        &mut self,
-        items: Vec<(NewItem, Item)>,
-        changes: Vec<StateChange>,
-    ) -> Result<Appended, RunError> {
-        let (nodes, said) = items.into_iter().unzip();
-        self.append_nodes(nodes, said, changes).await
-    }
-
-    pub(crate) async fn append_nodes(
-        &mut self,
-        items: Vec<NewItem>,
-        said: Vec<Item>,
-        changes: Vec<StateChange>,
-    ) -> Result<Appended, RunError> {
-        let mut tries = TRIES;
-        loop {
-            let step = StepAppend {
-                at: self.tip(),
-                items: items.clone(),
-                said: said.clone(),
-                changes: changes.clone(),
-            };
-            tries -= 1;
-            match self.chat.append_step(step, &mut self.session).await {
-                Err(EngineError::Store(StoreError::StateConflict { .. })) if tries > 0 => {
-                    self.reread().await?;
-                }
-                appended => return Ok(appended?),
-            }
         }
     }
 
@@ -416,12 +355,6 @@ impl Run {
         let place = self.record.place(self.id);
         self.session = self.chat.layer_session(Some(place)).await?;
         Ok(())
-    }
-
-    pub(crate) fn tip(&self) -> AppendAt {
-        AppendAt::Tip {
-            branch: self.chat.branch(),
-        }
     }
 
     /// Tells those who watch.

@@ -1,11 +1,13 @@
 //! What a run has spent, as its answers say.
 
+use std::collections::BTreeSet;
+
 use contexture_catalogue::Catalogue;
 use contexture_engine::{Conversation, EngineError, run_prefix};
-use contexture_ir::{RunId, Usage};
-use contexture_store::{Node, State};
-use std::sync::Arc;
+use contexture_ir::{ResponseId, Usage};
+use contexture_store::State;
 
+use super::situation::RunPath;
 use crate::usage::Spent;
 
 /// What a call of a model cost. One the catalogue does not know has no price.
@@ -16,26 +18,16 @@ pub(crate) fn price(catalogue: &Catalogue, model: &str, usage: &Usage) -> Spent 
     }
 }
 
-/// How many steps a run has taken, as its nodes say.
-pub(crate) fn steps_of(run: RunId, nodes: &[Arc<Node>]) -> u32 {
-    let own = nodes.iter().filter(|node| node.run == Some(run));
-    own.filter_map(|node| node.step).max().unwrap_or(0)
-}
-
-/// What the answers on a run's path cost, and what its children spent. Time is not known from there.
+/// What a run's answers cost, those included that somebody was faster than, and what its children spent. Time is not
+/// known from there.
 pub(crate) async fn spent_by(
     chat: &Conversation,
-    run: RunId,
-    nodes: &[Arc<Node>],
+    path: &RunPath,
     state: &State,
 ) -> Result<Spent, EngineError> {
     let mut spent = Spent::default();
-    let mut last = None;
-    for node in nodes.iter().filter(|node| node.run == Some(run)) {
-        let Some(response) = node.response.filter(|response| Some(*response) != last) else {
-            continue;
-        };
-        last = Some(response);
+    let answers: BTreeSet<ResponseId> = path.own().filter_map(|node| node.response).collect();
+    for response in answers {
         let store = chat.engine().store();
         let record = store.response(chat.owner(), chat.id(), response).await?;
         let usage = record.usage.as_deref();
@@ -45,8 +37,8 @@ pub(crate) async fn spent_by(
         let model = record.model.unwrap_or_default();
         spent.add(&price(chat.engine().catalogue(), &model, &usage));
     }
-    spent.steps = steps_of(run, nodes).into();
-    let prefix = format!("{}@child/", run_prefix(run));
+    spent.steps = path.steps().into();
+    let prefix = format!("{}@child/", run_prefix(path.run));
     for key in state
         .root
         .keys()

@@ -22,7 +22,7 @@ use proptest::prelude::*;
 use crate::stand::{agent, calling, chat, model, saying, tool, transcript};
 
 /// The answers that the conversation holds, on all its branches.
-async fn answers(chat: &Conversation) -> u64 {
+pub(crate) async fn answers(chat: &Conversation) -> u64 {
     let store = chat.engine().store();
     let mut answers = BTreeSet::new();
     for branch in chat.refs().await.unwrap().branches {

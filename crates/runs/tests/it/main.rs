@@ -7,6 +7,7 @@
 )]
 
 mod agents;
+mod appended;
 mod crash;
 mod crowd;
 mod denied;
@@ -17,6 +18,7 @@ mod modes;
 mod poll;
 mod protocols;
 mod queue_model;
+mod resumed;
 mod scene;
 mod side_by_side;
 mod spans;

@@ -1,0 +1,127 @@
+//! Appending to a run's branch: what was said, as layers let it in, and changes of state.
+//!
+//! Where another changed a layer's state meanwhile, the states are read again and layers are asked again. Not here:
+//! answers of models (`ask`), outputs of calls (`outputs`).
+
+use contexture_engine::{EngineError, StepAppend, state_node};
+use contexture_ir::{Item, NodeId};
+use contexture_store::{AppendAt, Error as StoreError, NewItem, StateChange};
+
+use super::keys::{node_id, nth};
+use super::run::Run;
+use crate::error::RunError;
+
+/// How often an append is made again where another changed a layer's state. Each time somebody got through.
+const TRIES: usize = 100;
+
+/// Items that are appended as one.
+#[derive(Debug, Default)]
+pub(crate) struct Said {
+    /// As they are stored.
+    pub(crate) nodes: Vec<NewItem>,
+    /// As layers see them.
+    pub(crate) items: Vec<Item>,
+}
+
+impl Run {
+    /// Items of this step, as they are stored and as layers see them. Where layers have left none, a node that says
+    /// nothing carries what they make of it.
+    pub(crate) fn items(&self, first: NodeId, items: Vec<Item>) -> Result<Said, RunError> {
+        let step = Some(self.run_step());
+        let new = items.iter().enumerate();
+        let new = new.map(|(index, item)| self.chat.new_item(nth(first, index), item, step));
+        let mut nodes: Vec<NewItem> = new.collect();
+        if nodes.is_empty() {
+            nodes.push(self.silent(first)?);
+        }
+        Ok(Said { nodes, items })
+    }
+
+    /// A node of this step that says nothing.
+    fn silent(&self, id: NodeId) -> Result<NewItem, RunError> {
+        let step = self.run_step();
+        Ok(NewItem {
+            run: Some(step.run),
+            step: Some(step.step),
+            ..state_node(id, self.chat.engine().now_ms())?
+        })
+    }
+
+    /// A change of state without an item.
+    pub(crate) async fn note(
+        &mut self,
+        of: &str,
+        changes: Vec<StateChange>,
+    ) -> Result<(), RunError> {
+        let which = format!(
+            "{}/{}",
+            self.step,
+            self.session
+                .context()
+                .head
+                .map_or_else(String::new, |head| head.to_string())
+        );
+        let id = node_id(self.id, of, which.as_bytes());
+        let node = self.silent(id)?;
+        self.append(node, changes).await
+    }
+
+    /// Appends a node that says nothing.
+    pub(crate) async fn append(
+        &mut self,
+        node: NewItem,
+        changes: Vec<StateChange>,
+    ) -> Result<(), RunError> {
+        let said = Said {
+            nodes: vec![node],
+            items: Vec::new(),
+        };
+        while !self.try_append(&said, changes.clone()).await? {}
+        Ok(())
+    }
+
+    /// Appends what was said, as layers let it in; gives what that is.
+    pub(crate) async fn say(
+        &mut self,
+        items: Vec<Item>,
+        changes: Vec<StateChange>,
+        place: impl Fn(&Self, Vec<Item>) -> Result<Said, RunError>,
+    ) -> Result<Vec<Item>, RunError> {
+        loop {
+            let items = self.session.on_append(items.clone()).await?;
+            let said = place(self, items)?;
+            if self.try_append(&said, changes.clone()).await? {
+                return Ok(said.items);
+            }
+        }
+    }
+
+    /// Appends; `false` where another changed a layer's state meanwhile: then the states are read again, and what
+    /// layers were asked before they have to be asked again.
+    pub(crate) async fn try_append(
+        &mut self,
+        said: &Said,
+        changes: Vec<StateChange>,
+    ) -> Result<bool, RunError> {
+        let step = StepAppend {
+            at: AppendAt::Tip {
+                branch: self.chat.branch(),
+            },
+            items: said.nodes.clone(),
+            said: said.items.clone(),
+            changes,
+        };
+        match self.chat.append_step(step, &mut self.session).await {
+            Err(EngineError::Store(StoreError::StateConflict { .. })) if self.lost < TRIES => {
+                self.lost += 1;
+                self.reread().await?;
+                Ok(false)
+            }
+            Err(error) => Err(error.into()),
+            Ok(_) => {
+                self.lost = 0;
+                Ok(true)
+            }
+        }
+    }
+}

@@ -1,0 +1,127 @@
+//! Outputs of calls: as layers let them in, each stored by an append of its own.
+//!
+//! Not here: what gives them (`calls`).
+
+use contexture_engine::EngineError;
+use contexture_ir::{FunctionCallOutput, Item, NodeId, Origin, Output, Part, Raw};
+use contexture_store::{NewItem, StateChange};
+
+use super::appending::Said;
+use super::event::RunNews;
+use super::keys::{node_id, nth};
+use super::run::Run;
+use super::situation::{Call, Calls};
+use crate::error::RunError;
+use crate::tools::{ToolFailure, ToolOutput, answer};
+
+impl Run {
+    /// Stores an output.
+    pub(crate) async fn output(
+        &mut self,
+        of: &Calls,
+        call: &Call,
+        output: FunctionCallOutput,
+        changes: Vec<StateChange>,
+    ) -> Result<(), RunError> {
+        let said = vec![Item::FunctionCallOutput(output)];
+        let place = |run: &Self, items| Ok(run.placed(of, call, items));
+        let said = self.say(said, changes, place).await?;
+        self.tell_done(call, &said);
+        Ok(())
+    }
+
+    /// Calls a function of a layer; what it changed is stored with its output.
+    pub(crate) async fn function(
+        &mut self,
+        of: &Calls,
+        call: &Call,
+        arguments: &Raw,
+        guidance: &str,
+    ) -> Result<(), RunError> {
+        loop {
+            let chat = self.chat.clone();
+            let called = chat.call_in(&mut self.session, call.node, &call.call.name, arguments);
+            let result = match called.await {
+                Ok(result) => Ok(ToolOutput::from(shown(&result))),
+                Err(EngineError::Function(error)) => Err(ToolFailure::failed(error)),
+                Err(error) => return Err(error.into()),
+            };
+            let output = told(answer(&call.call.call_id, result), guidance);
+            let said = vec![Item::FunctionCallOutput(output)];
+            let said = self.session.on_append(said).await?;
+            let said = self.placed(of, call, said);
+            if self.try_append(&said, Vec::new()).await? {
+                self.tell_done(call, &said.items);
+                return Ok(());
+            }
+        }
+    }
+
+    /// The output of a call as layers let it in, and what they put behind it. A call has to have one: of one that they
+    /// leave out the model is told that.
+    fn placed(&self, of: &Calls, call: &Call, items: Vec<Item>) -> Said {
+        let (mut output, mut behind) = (None, Vec::new());
+        for item in items {
+            match item {
+                Item::FunctionCallOutput(given) if output.is_none() => output = Some(given),
+                item => behind.push(item),
+            }
+        }
+        let withheld = || {
+            let why = format!("{} was called, and its output is withheld", call.call.name);
+            answer("", Err(ToolFailure::failed(why)))
+        };
+        let output = FunctionCallOutput {
+            call_id: call.call.call_id.clone(),
+            ..output.unwrap_or_else(withheld)
+        };
+        let first = node_id(self.id, "output", call.node.as_bytes());
+        let mut said = Said::default();
+        let items = std::iter::once(Item::FunctionCallOutput(output)).chain(behind);
+        for (index, item) in items.enumerate() {
+            let new = self
+                .chat
+                .new_item(nth(first, index), &item, Some(self.run_step()));
+            said.nodes.push(match index {
+                0 => NewItem {
+                    answers: Some(call.node),
+                    message_id: Some(of.message.clone()),
+                    origin: Origin::Tool,
+                    ..new
+                },
+                _ => new,
+            });
+            said.items.push(item);
+        }
+        said
+    }
+
+    fn tell_done(&self, call: &Call, said: &[Item]) {
+        if let Some(Item::FunctionCallOutput(output)) = said.first() {
+            let node: NodeId = node_id(self.id, "output", call.node.as_bytes());
+            let output = output.clone();
+            self.tell(|| RunNews::ToolDone { node, output });
+        }
+    }
+}
+
+/// A result as the model reads it: a text as it is, anything else as JSON.
+fn shown(result: &Raw) -> String {
+    result
+        .as_string()
+        .unwrap_or_else(|| result.get().to_owned())
+}
+
+/// The output with what layers say behind it.
+pub(crate) fn told(mut output: FunctionCallOutput, guidance: &str) -> FunctionCallOutput {
+    if !guidance.is_empty() {
+        match &mut output.output {
+            Output::Text(text) => {
+                text.push_str("\n\n");
+                text.push_str(guidance);
+            }
+            Output::Parts(parts) => parts.push(Part::input_text(guidance)),
+        }
+    }
+    output
+}

@@ -1,0 +1,310 @@
+//! A run that is taken up by another process comes to what it would have come to: to the same end, text and figures.
+//!
+//! Each scene is cut off at every call of its store. Not here: that all that is stored is the same (`crash`).
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicU32;
+
+use async_trait::async_trait;
+use contexture_compile::Target;
+use contexture_engine::{Clock, Conversation, Engine, EngineError, TestIds};
+use contexture_ir::{Item, Message, Role, user};
+use contexture_layers::builtin::Guardrails;
+use contexture_layers::{Gate, Layers};
+use contexture_llm::{Model, ModelError, ModelRequest, ModelResponse, ScriptedModel};
+use contexture_runs::{
+    Agent, Ended, Run, RunError, RunEvent, RunNews, RunStatus, Spent, Until, post, runs,
+};
+use contexture_store::{MemoryStore, Store};
+use contexture_store_testkit::{Fault, Faulty};
+use futures_util::FutureExt as _;
+
+use crate::laws::answers;
+use crate::scene::timeless_spent;
+use crate::stand::{calling, saying, tools, transcript};
+
+/// A clock that stands.
+#[derive(Debug)]
+struct Still;
+
+impl Clock for Still {
+    fn now_ms(&self) -> i64 {
+        1_000
+    }
+}
+
+/// What a run came to, as the process says that ended it, or as lists say.
+#[derive(Debug, PartialEq)]
+struct Came {
+    status: RunStatus,
+    text: String,
+    spent: Spent,
+}
+
+/// An agent, given the store that never fails.
+type Agents = Box<dyn Fn(&Arc<dyn Store>) -> Agent>;
+
+/// A conversation, its layers, and an agent that says what follows from what it is asked.
+struct Scene {
+    layers: Layers,
+    agent: Agents,
+}
+
+impl Scene {
+    fn of(agent: impl Fn(&Arc<dyn Store>) -> Agent + 'static) -> Self {
+        Self {
+            layers: Layers::new(),
+            agent: Box::new(agent),
+        }
+    }
+
+    async fn open(&self, store: Arc<dyn Store>) -> Result<Conversation, RunError> {
+        let engine = Engine::new(store)
+            .with_clock(Still)
+            .with_ids(TestIds::default())
+            .without_calibration()
+            .with_layers(self.layers.clone());
+        Ok(engine.conversation("c").open().await?)
+    }
+
+    /// A process: begins the run or goes on with it, and says what it came to. `plain` is the store that never fails.
+    async fn go_on(
+        &self,
+        store: Arc<dyn Store>,
+        plain: &Arc<dyn Store>,
+    ) -> Result<(Came, Option<Ended>), RunError> {
+        let chat = self.open(store).await?;
+        let agent = (self.agent)(plain);
+        loop {
+            let listed = runs(chat.engine(), chat.owner(), Some(&chat)).await?;
+            let root = listed.into_iter().find(|run| run.parent.is_none());
+            let mut run = match root {
+                Some(entry) if entry.status.is_open() => {
+                    match Run::resume(&chat, entry.id().unwrap(), &agent).await {
+                        Err(RunError::ItemMismatch { .. }) => continue,
+                        run => run?,
+                    }
+                }
+                Some(entry) if chat.head().await?.is_some() => {
+                    let came = Came {
+                        status: entry.status,
+                        text: entry.result.unwrap_or_default(),
+                        spent: timeless_spent(entry.spent.unwrap()),
+                    };
+                    return Ok((came, None));
+                }
+                _ => Run::begin(&chat, &agent, [said("Work.")]).await?,
+            };
+            let turn = run.drive().await?;
+            let came = Came {
+                status: RunStatus::Completed,
+                text: turn.text,
+                spent: timeless_spent(turn.spent),
+            };
+            return Ok((came, Some(turn.end)));
+        }
+    }
+
+    /// Cuts the run off at every call of its store, and has another process go on: `check` is shown each.
+    async fn cut_anywhere(&self, mut check: impl AsyncFnMut(&Cut<'_>)) -> usize {
+        let fresh = || -> Arc<dyn Store> { Arc::new(MemoryStore::new()) };
+        let plain = fresh();
+        let counted = Arc::new(Faulty::never(Arc::clone(&plain)));
+        let whole = self.go_on(counted.clone(), &plain).await.unwrap();
+        let calls = counted.calls().values().sum::<u64>();
+        let mut resumed = 0;
+        for fault in [Fault::Before, Fault::After] {
+            for call in 1..=calls {
+                let plain = fresh();
+                let faulty = Arc::new(Faulty::at(Arc::clone(&plain), call, fault));
+                let cut = match self.go_on(faulty, &plain).await {
+                    Ok(cut) => cut,
+                    Err(RunError::Engine(EngineError::Store(_))) => {
+                        resumed += 1;
+                        self.go_on(Arc::clone(&plain), &plain).await.unwrap()
+                    }
+                    Err(error) => unreachable!("{call} {fault:?}: {error}"),
+                };
+                let chat = self.open(plain).await.unwrap();
+                let at = format!("{call} {fault:?}");
+                let whole = (&whole.0, &whole.1);
+                check(&Cut {
+                    at,
+                    whole,
+                    cut,
+                    chat,
+                })
+                .await;
+            }
+        }
+        resumed
+    }
+}
+
+/// A run that was cut off and gone on with, beside one that was not.
+struct Cut<'a> {
+    at: String,
+    whole: (&'a Came, &'a Option<Ended>),
+    cut: (Came, Option<Ended>),
+    chat: Conversation,
+}
+
+impl Cut<'_> {
+    /// It is the same, its end too where a process has told it.
+    fn is_the_same(&self) {
+        assert_eq!(&self.cut.0, self.whole.0, "{}", self.at);
+        if self.cut.1.is_some() {
+            assert_eq!(&self.cut.1, self.whole.1, "{}", self.at);
+        }
+    }
+}
+
+fn said(text: &str) -> Item {
+    Item::Message(Message::text(Role::User, text))
+}
+
+/// A model that answers by how often an output stands in what it is asked.
+fn by_outputs(
+    answer: impl Fn(usize, &ModelRequest) -> ModelResponse + Send + Sync + 'static,
+) -> Arc<ScriptedModel> {
+    Arc::new(ScriptedModel::by(move |request| {
+        let outputs = request.payload.matches(r#""role":"tool""#).count();
+        Ok(answer(outputs, request))
+    }))
+}
+
+fn agent(model: Arc<dyn Model>) -> Agent {
+    let ran = Arc::new(AtomicU32::new(0));
+    Agent::new("worker", model, Target::openai_chat("gpt-4o")).tools(tools(&ran))
+}
+
+#[tokio::test]
+async fn what_is_to_stop_a_run_is_asked_again() {
+    // Once it sees a call of a certain sum: the call is never run.
+    let add = |sum: usize| {
+        let arguments = format!(r#"{{"a":{sum},"b":1}}"#);
+        calling(&[(&format!("c{sum}"), "add", &arguments)])
+    };
+    let scene = Scene::of(move |_| {
+        let until = Until::new("it adds three", |now| {
+            let three = |call: &contexture_ir::FunctionCall| call.arguments.contains("3");
+            Ok::<_, RunError>(now.calls.iter().any(three))
+        });
+        agent(by_outputs(move |outputs, _| add(outputs + 1))).until(until)
+    });
+    let resumed = scene
+        .cut_anywhere(async |cut| {
+            cut.is_the_same();
+            let said = transcript(&cut.chat).await;
+            assert_eq!(said.last().unwrap(), "call add", "{}", cut.at);
+        })
+        .await;
+    assert!(resumed > 20, "{resumed}");
+}
+
+#[tokio::test]
+async fn what_is_to_stop_a_run_is_shown_all_its_texts_again() {
+    // Three answers that call nothing; behind the first stands a message that came meanwhile, behind the second another.
+    let scene = Scene::of(|plain| {
+        let until = Until::new("two texts", |now| {
+            Ok::<_, RunError>(now.outputs == ["First.", "Second."])
+        });
+        let model = ScriptedModel::by(|request| {
+            let texts = ["First.", "Second.", "Third."];
+            let mut left = texts
+                .iter()
+                .filter(|text| !request.payload.contains(**text));
+            Ok(saying(left.next().unwrap()))
+        });
+        let plain = Arc::clone(plain);
+        let observer = move |event: &RunEvent| {
+            if let RunNews::Answered { response, .. } = &event.news {
+                let more = async {
+                    let chat = Engine::new(Arc::clone(&plain))
+                        .conversation("c")
+                        .open()
+                        .await?;
+                    post(&chat, &said(&format!("More: {response}."))).await
+                };
+                more.now_or_never().unwrap().unwrap();
+            }
+        };
+        agent(Arc::new(model)).until(until).observer(observer)
+    });
+    let mut compared = 0;
+    let resumed = scene.cut_anywhere(async |cut| {
+        let said = transcript(&cut.chat).await;
+        // Where the process was cut off before it could be told that there is more, there is none.
+        if said.contains(&"assistant Second.".to_owned()) {
+            cut.is_the_same();
+            compared += 1;
+        }
+    });
+    assert!(resumed.await > 20 && compared > 20, "{compared}");
+}
+
+/// A model during whose first call somebody else appends.
+#[derive(Debug)]
+struct Interrupted {
+    plain: Arc<dyn Store>,
+}
+
+#[async_trait]
+impl Model for Interrupted {
+    async fn answer(&self, asked: ModelRequest) -> Result<ModelResponse, ModelError> {
+        if asked.payload.contains("Wait!") {
+            return Ok(saying("Heard."));
+        }
+        let engine = Engine::new(Arc::clone(&self.plain));
+        let chat = engine.conversation("c").open().await.unwrap();
+        chat.save([user("Wait!")]).await.unwrap();
+        Ok(saying("Too late."))
+    }
+}
+
+#[tokio::test]
+async fn answers_that_came_too_late_cost_what_they_cost() {
+    let scene = Scene::of(|plain| {
+        let plain = Arc::clone(plain);
+        agent(Arc::new(Interrupted { plain }))
+    });
+    let mut late = 0;
+    let resumed = scene.cut_anywhere(async |cut| {
+        let stored = answers(&cut.chat).await;
+        assert_eq!(cut.cut.0.spent.responses, stored, "{}", cut.at);
+        assert_eq!(cut.cut.0.spent.tokens.input, Some(10 * stored));
+        // Cut off before the one that came too late was stored, there is none.
+        if stored == 2 {
+            cut.is_the_same();
+            late += 1;
+        }
+    });
+    assert!(resumed.await > 20 && late > 20, "{late}");
+}
+
+#[tokio::test]
+async fn a_run_that_waits_has_taken_as_many_steps_in_every_process() {
+    let asks = Guardrails::new().rule("asked", Gate::Ask("sure?".into()));
+    let mut scene = Scene::of(|_| {
+        agent(by_outputs(|outputs, _| match outputs {
+            0 => calling(&[("c1", "asked", "{}")]),
+            _ => saying("Done."),
+        }))
+    });
+    scene.layers = Layers::new().with(asks).unwrap();
+    let resumed = scene.cut_anywhere(async |cut| {
+        cut.is_the_same();
+        assert!(matches!(cut.whole.1, Some(Ended::Waiting { .. })));
+        let plain = Arc::clone(cut.chat.engine().store());
+        let listed = runs(cut.chat.engine(), cut.chat.owner(), None);
+        let id = listed.await.unwrap()[0].id().unwrap();
+        let agent = (scene.agent)(&plain);
+        let taken_up = Run::resume(&cut.chat, id, &agent).await.unwrap();
+        assert_eq!(timeless_spent(taken_up.spent()), cut.whole.0.spent);
+        for _ in 0..2 {
+            let again = scene.go_on(Arc::clone(&plain), &plain).await.unwrap();
+            assert_eq!((&again.0, &again.1), cut.whole, "{}", cut.at);
+        }
+    });
+    assert!(resumed.await > 10);
+}
