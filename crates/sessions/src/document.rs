@@ -66,7 +66,9 @@ fn metadata(kind: Kind, frame: &Transcript) -> Raw {
 pub(crate) fn write(format: Format, session: &Session) -> Result<String, SessionError> {
     let mut transcript = main_path(session);
     let mut kind = Kind::Messages;
-    if session.format == SessionFormat::Wire(format) {
+    // A conversation that began here was never a document, and has nothing of one.
+    let was_document = session.metadata.get() != "null";
+    if session.format == SessionFormat::Wire(format) && was_document {
         let damaged = |what: &str| SessionError::Metadata {
             what: what.to_owned(),
         };

@@ -1,13 +1,15 @@
 //! `contexture compact`: what is older is stood for by a manifest.
 //!
-//! Calls no model: a summary that one wrote is given with `--summary`.
+//! A summary stands before it where a file has one, or a model is asked for it; then there is none without it.
 
 use std::ops::Range;
 use std::sync::Arc;
 
 use clap::Args;
 use contexture::compile::Target;
-use contexture::engine::{CompactOptions, CompactSpan, CompactionDraft, WrittenSummary};
+use contexture::engine::{
+    CompactOptions, CompactSpan, CompactionDraft, Compactor, ModelCompactor, WrittenSummary,
+};
 use contexture::{Conversation, Format};
 use owo_colors::OwoColorize as _;
 use serde_json::json;
@@ -18,19 +20,23 @@ use crate::globals::Globals;
 use crate::input::Source;
 use crate::place::{Place, find};
 use crate::printable::{counted, grouped, lines, short};
+use crate::talk::AnswerArguments;
 use crate::words::{target_format, tokens};
 use crate::{database, models, say};
 
 /// Put a manifest in the place of a conversation's older part
 ///
 /// Files, commands, errors, identifiers and figures of that part stand in the manifest; the messages stay
-/// and come back with `uncompact`. No model is asked: a summary of your own goes before it.
+/// and come back with `uncompact`. A summary goes before it: your own, or one that a model writes. Where that
+/// fails, nothing is changed.
 #[derive(Debug, Args)]
 #[command(after_long_help = "\
 Examples:
   contexture compact support-42 --dry-run
   contexture compact support-42 --window 32k
   contexture compact support-42 --span 51c2..9f3a --summary summary.txt
+  contexture compact support-42 --model anthropic/claude-haiku-4-5
+  contexture compact support-42 --model qwen3-32b --base-url http://localhost:8000/v1
   contexture uncompact support-42 a01f")]
 pub(crate) struct Arguments {
     /// The conversation
@@ -39,14 +45,19 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "ID..ID", value_parser = span)]
     span: Option<Range<String>>,
     /// A file with a summary to stand before the manifest; `-` for standard input
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["model", "base_url", "script", "replay"])]
     summary: Option<String>,
+    /// The model that writes a summary: claude-haiku-4-5, openai/gpt-5.4; keys are those of `run`
+    #[arg(long, short)]
+    model: Option<String>,
+    #[command(flatten)]
+    answer: AnswerArguments,
     /// The format of the requests it is made for
     #[arg(long, value_parser = target_format(), default_value = "anthropic")]
     to: Format,
     /// The model it is made for: its window, its tokens
-    #[arg(long, short)]
-    model: Option<String>,
+    #[arg(long = "for", value_name = "MODEL")]
+    made_for: Option<String>,
     /// Tokens the model can hold; default: the model's
     #[arg(long, value_name = "TOKENS", value_parser = tokens)]
     window: Option<u64>,
@@ -64,17 +75,28 @@ pub(crate) struct Arguments {
 /// Runs the command.
 ///
 /// # Errors
-/// There is no such conversation or message, nothing to compact, or the span cuts through another.
+/// There is no such conversation or message, nothing to compact, the span cuts through another, or the model that is
+/// asked writes no summary.
 pub(crate) async fn run(arguments: &Arguments, globals: &Globals) -> Outcome {
     let branch = arguments.branch.as_deref();
-    let chat = database::conversation(globals, &arguments.conversation, branch).await?;
-    let options = options(arguments, &chat).await?;
-    let model = models::choose(arguments.model.as_deref(), None, None, arguments.to);
+    let mut chat = database::conversation(globals, &arguments.conversation, branch).await?;
+    let mut options = options(arguments, &chat).await?;
+    let asked = arguments.model.is_some() || !arguments.answer.is_empty();
+    if asked {
+        options.compactor = asking(arguments, &mut chat, globals).await?;
+    }
+    let model = models::choose(arguments.made_for.as_deref(), None, None, arguments.to);
     let mut target = Target::new(arguments.to, model);
     if let Some(window) = arguments.window {
         target = target.window(window);
     }
     let draft = chat.draft_compaction(&target, &options).await?;
+    if let Some(why) = draft.failure.as_ref().filter(|_| asked) {
+        let message = format!("no summary: {why}");
+        return Err(Failure::new(Exit::Model, "no_summary", message).hint(
+            "nothing was changed; try again or name another model; without --model the manifest stands alone",
+        ));
+    }
     if arguments.dry_run {
         tell(&draft, None, globals)?;
         if !globals.json {
@@ -113,6 +135,25 @@ async fn options(arguments: &Arguments, chat: &Conversation) -> Outcome<CompactO
             Arc::new(summary.ok_or_else(|| Failure::usage("the summary is empty"))?);
     }
     Ok(options)
+}
+
+/// The model that writes the summary; the conversation is opened again among models that have it.
+async fn asking(
+    arguments: &Arguments,
+    chat: &mut Conversation,
+    globals: &Globals,
+) -> Outcome<Arc<dyn Compactor>> {
+    let (answer, named) = (&arguments.answer, arguments.model.as_deref());
+    let format = answer.format(None, named)?;
+    let model = answer.model(format)?;
+    if let Some(catalogue) = answer.catalogue(format, named, None, globals) {
+        let engine = chat.engine().clone().with_catalogue(catalogue);
+        let again = engine.conversation(chat.id().as_str());
+        let again = again.owner(chat.owner().as_str());
+        *chat = again.branch(chat.branch().as_str()).existing().await?;
+    }
+    let target = Target::new(format, models::choose(named, None, None, format));
+    Ok(Arc::new(ModelCompactor::new(model, target)))
 }
 
 /// Tells what a compaction stands for; one without a node would only do so.

@@ -58,7 +58,7 @@ pub(crate) struct Arguments {
 /// # Errors
 /// There is no such run or call, it has ended, there is no model to ask, or the run's.
 pub(crate) async fn run(arguments: &Arguments, globals: &Globals) -> Outcome {
-    let engine = database::open(globals, Missing::Refuse).await?;
+    let engine = arguments.talk.engine(Missing::Refuse, globals).await?;
     let owner = database::owner(globals)?;
     let entry = named(runs(&engine, &owner, None).await?, &arguments.run)?;
     let (Some(id), Some(conversation)) = (entry.id(), &entry.conversation) else {

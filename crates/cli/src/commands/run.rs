@@ -6,7 +6,7 @@ use clap::Args;
 use contexture::runs::Run;
 use contexture::{Item, Message, Role};
 
-use crate::database::{self, Missing};
+use crate::database::Missing;
 use crate::failure::{Failure, Outcome};
 use crate::globals::Globals;
 use crate::input::Source;
@@ -53,7 +53,7 @@ pub(crate) async fn run(arguments: &Arguments, globals: &Globals) -> Outcome {
         let message = format!("{source} is empty: nothing is said");
         return Err(Failure::bad_input("empty", message));
     }
-    let engine = database::open(globals, Missing::Make).await?;
+    let engine = arguments.talk.engine(Missing::Make, globals).await?;
     // What is wrong with the options is told before anything is kept.
     let model = arguments.talk.model()?;
     let chat = arguments

@@ -1,31 +1,26 @@
 //! The options: whose conversation, which model, within which limits.
 
-use std::path::PathBuf;
 use std::sync::Arc;
 
 use clap::Args;
-use contexture::client::ClientError;
 use contexture::llm::Model;
 use contexture::runs::{Agent, Budget, Money};
 use contexture::tools::Policy;
-use contexture::{
-    Catalogue, Conversation, Engine, EngineError, Format, HttpModel, Provider, Target,
-};
+use contexture::{Conversation, Engine, EngineError, Format, Target};
 
+use super::answering::AnswerArguments;
 use super::reading::tools;
-use super::script;
 use super::teller::Teller;
 use super::whereabouts::WhereArguments;
 use crate::again::option;
-use crate::failure::{Failure, Outcome};
+use crate::database::{self, Missing};
+use crate::failure::Outcome;
 use crate::globals::Globals;
 use crate::layering::LayerArguments;
-use crate::models;
 use crate::order::Order;
 use crate::target::TargetArguments;
 use crate::view::ViewArguments;
 use crate::words::{provider_format, tokens};
-use crate::{database, input::Source};
 
 /// What runs of the command line are called in lists.
 const AGENT: &str = "contexture";
@@ -35,20 +30,14 @@ const DIGITS: usize = 12;
 /// The options.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct TalkArguments {
-    /// The format in which the model is asked; default: that of the model's provider, else anthropic
+    /// The format in which the model is asked; default: that of the model's provider; openai-chat of a
+    /// model that only a server of its own knows; else anthropic
     #[arg(long, value_parser = provider_format())]
     to: Option<Format>,
     #[command(flatten)]
     target: TargetArguments,
-    /// Another address that speaks the format: https://host.example/v1
-    #[arg(long, value_name = "URL", conflicts_with_all = ["script", "replay"])]
-    base_url: Option<String>,
-    /// Answer from this file instead of asking a provider: a text, an object with calls or a whole body per line
-    #[arg(long, value_name = "FILE", conflicts_with = "replay")]
-    script: Option<PathBuf>,
-    /// Answer as recorded in this file: a request and its response per line
-    #[arg(long, value_name = "FILE")]
-    replay: Option<PathBuf>,
+    #[command(flatten)]
+    answer: AnswerArguments,
     #[command(flatten)]
     layers: LayerArguments,
     /// Ask before this tool is called, `*` for any; may be repeated. `run` and `resume` leave it to
@@ -111,15 +100,12 @@ impl TalkArguments {
         Ok(chat)
     }
 
-    /// The options with which `resume` goes on with what these began. Its budget a run keeps; a script's next line is
-    /// not its first, so what follows is another file.
+    /// The options with which `resume` goes on with what these began. Its budget a run keeps.
     pub(crate) fn words(&self, globals: &Globals) -> Vec<String> {
         let Self {
             to,
             target,
-            base_url,
-            script,
-            replay,
+            answer,
             layers,
             ask,
             budget_tokens: _,
@@ -127,15 +113,12 @@ impl TalkArguments {
             max_steps: _,
         } = self;
         let to = to.iter().map(|format| option("--to", format));
-        let base = base_url.iter().map(|base| option("--base-url", base));
-        let script = script.iter().map(|_| option("--script", "REST"));
-        let replay = replay.iter();
-        let replay = replay.map(|path| option("--replay", path.display()));
         let ask = ask.iter().map(|tool| option("--ask", tool));
         let mut words: Vec<String> = to.flatten().collect();
         words.extend(target.words());
         words.extend(layers.words());
-        words.extend(base.chain(ask).chain(script).chain(replay).flatten());
+        words.extend(ask.flatten());
+        words.extend(answer.words());
         words.extend(globals.words());
         words
     }
@@ -174,13 +157,8 @@ impl TalkArguments {
     /// # Errors
     /// An unknown model.
     pub(crate) fn target(&self) -> Outcome<Target> {
-        let to = match (self.to, &self.target.model) {
-            (Some(to), _) => to,
-            (None, Some(model)) => models::native(Catalogue::builtin().resolve(model)?),
-            (None, None) => Format::Anthropic,
-        };
         let order = Order {
-            to,
+            to: self.format()?,
             model: self.target.model.clone(),
             window: self.target.window,
             reserve: self.target.reserve,
@@ -197,22 +175,27 @@ impl TalkArguments {
     /// # Errors
     /// A file of the options cannot be read, the model is not known, or there is no key.
     pub(crate) fn model(&self) -> Outcome<Arc<dyn Model>> {
-        let format = self.target()?.format();
-        if let Some(path) = &self.script {
-            return Ok(Arc::new(script::scripted(&Source::File(path.clone()))?));
-        }
-        if let Some(path) = &self.replay {
-            return Ok(Arc::new(script::replayed(&Source::File(path.clone()))?));
-        }
-        let provider = match &self.base_url {
-            Some(base) => Provider::from_env_at(format, base),
-            None => Provider::from_env(format),
-        };
-        let provider = provider.map_err(|error| match &error {
-            ClientError::NoKey { .. } => Failure::from(error).of(format),
-            _ => error.into(),
-        })?;
-        Ok(Arc::new(HttpModel::new(provider)?))
+        self.answer.model(self.format()?)
+    }
+
+    /// Opens the database, with the models that can be asked.
+    ///
+    /// # Errors
+    /// The store's, or an unknown model.
+    pub(crate) async fn engine(&self, missing: Missing, globals: &Globals) -> Outcome<Engine> {
+        let (format, model) = (self.format()?, self.target.model.as_deref());
+        let engine = database::open(globals, missing).await?;
+        let window = self.target.window;
+        Ok(
+            match self.answer.catalogue(format, model, window, globals) {
+                Some(catalogue) => engine.with_catalogue(catalogue),
+                None => engine,
+            },
+        )
+    }
+
+    fn format(&self) -> Outcome<Format> {
+        self.answer.format(self.to, self.target.model.as_deref())
     }
 }
 

@@ -15,7 +15,7 @@ impl From<ClientError> for Failure {
             ClientError::NoKey { variables } => {
                 let variable = variables.first().copied().unwrap_or_default();
                 failure.hint(format!(
-                    "export {variable}=…, ask another provider with --to, or answer from a file with --script"
+                    "export {variable}=…, ask another provider's model, or answer from a file with --script"
                 ))
             }
             ClientError::BadAddress { .. } => {

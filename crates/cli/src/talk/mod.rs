@@ -1,8 +1,9 @@
 //! Talking to a model: what `run`, `chat` and `resume` have in common.
 //!
-//! Which model answers and within which limits ([`arguments`]), answers from files ([`script`]), what is shown while
+//! Within which limits ([`arguments`]), what answers ([`answering`]), be it from files ([`script`]), what is shown while
 //! it goes on ([`teller`]) and at its end ([`ending`]). Not here: what a turn is, which is `contexture-runs`.
 
+mod answering;
 mod arguments;
 mod ending;
 mod failures;
@@ -13,6 +14,7 @@ mod teller;
 mod waiting;
 mod whereabouts;
 
+pub(crate) use answering::AnswerArguments;
 pub(crate) use arguments::TalkArguments;
 pub(crate) use ending::tell;
 pub(crate) use interrupt::drive;

@@ -21,6 +21,7 @@ use serde::Deserialize;
 use crate::explain::not_json;
 use crate::failure::{Failure, Outcome};
 use crate::input::Source;
+use crate::printable::counted;
 
 /// An answer of a script.
 #[derive(Clone, Debug)]
@@ -68,7 +69,7 @@ pub(crate) fn scripted(source: &Source) -> Outcome<ScriptedModel> {
             None => Err(ModelError::NoAnswer {
                 model: request.model.clone(),
                 call: asked,
-                why: format!("the script has {all} answers"),
+                why: format!("the script has {}", counted(all as u64, "answer")),
             }),
         }
     }))

@@ -72,6 +72,8 @@ fn a_conversation_goes_on_and_a_new_one_is_named() {
         place.ok("run said.txt --script answers.jsonl -c trip");
     }
     let exported = place.ok("export trip --to openai-chat");
+    let items = place.json("export trip");
+    assert_eq!(items["items"].as_array().unwrap().len(), 4, "{items}");
     assert_eq!(
         exported.matches("What shall I pack?").count(),
         2,
@@ -90,7 +92,7 @@ fn runs_are_listed_with_how_they_ended() {
     let failed = place.run("run said.txt --script answers.jsonl --memory -c trip");
     assert_eq!(failed.code, 9, "{}", failed.err);
     assert!(
-        failed.err.contains("the script has 1 answers"),
+        failed.err.contains("the script has 1 answer"),
         "{}",
         failed.err
     );
@@ -225,8 +227,8 @@ fn hangs_at_the_second(answer: &Value) -> (String, Receiver<()>) {
     (address, second)
 }
 
-/// Reads a request to its end.
-fn read_request(stream: &TcpStream) {
+/// Reads a request to its end, and gives its body.
+pub(crate) fn read_request(stream: &TcpStream) -> String {
     let mut reader = BufReader::new(stream);
     let mut length = 0;
     loop {
@@ -239,7 +241,9 @@ fn read_request(stream: &TcpStream) {
             break;
         }
     }
-    reader.read_exact(&mut vec![0; length]).unwrap();
+    let mut body = vec![0; length];
+    reader.read_exact(&mut body).unwrap();
+    String::from_utf8(body).unwrap()
 }
 
 #[test]

@@ -12,7 +12,7 @@ use std::sync::Arc;
 use clap::Args;
 use tokio::sync::Mutex;
 
-use crate::database::{self, Missing};
+use crate::database::Missing;
 use crate::exit::Exit;
 use crate::failure::Outcome;
 use crate::globals::Globals;
@@ -49,7 +49,7 @@ pub(crate) struct Arguments {
 /// There is no model to ask, or the conversation cannot be opened. What goes wrong later is told, and the
 /// chat goes on.
 pub(crate) async fn run(arguments: &Arguments, globals: &Globals) -> Outcome {
-    let engine = database::open(globals, Missing::Make).await?;
+    let engine = arguments.talk.engine(Missing::Make, globals).await?;
     let talk = &arguments.talk;
     let model = talk.model()?;
     let conversation = talk.open(&engine, &arguments.place, globals).await?;
