@@ -1,5 +1,6 @@
 //! Times as people say them.
 
+pub(crate) use contexture_server::documents::instant;
 use jiff::Timestamp;
 
 const SECOND: i64 = 1_000;
@@ -24,11 +25,6 @@ pub(crate) fn ago(then_ms: i64, now_ms: i64) -> String {
         _ if past < 14 * DAY => format!("{} d", past / DAY),
         _ => date(then_ms),
     }
-}
-
-/// `2026-11-20T12:00:00Z`.
-pub(crate) fn instant(ms: i64) -> String {
-    Timestamp::from_millisecond(ms).map_or_else(|_| ms.to_string(), |time| time.to_string())
 }
 
 fn date(ms: i64) -> String {

@@ -4,8 +4,9 @@ use clap::{Parser, Subcommand};
 
 use crate::commands::{
     backup, branch, chat, checkpoint, compact, compile, completions, conversations, convert, count,
-    delete, diff, doctor, explain, export, gc, import, log, memory, migrate, pin, read, render,
-    replay, restore, resume, rewind, run, runs, search, show, skills, stats, uncompact, verify,
+    delete, diff, doctor, explain, export, gc, import, keys, log, memory, migrate, pin, read,
+    render, replay, restore, resume, rewind, run, runs, search, serve, show, skills, stats,
+    uncompact, verify,
 };
 use crate::exit::Exit;
 use crate::globals::Globals;
@@ -61,6 +62,8 @@ pub(crate) enum Command {
     Render(render::Arguments),
     Count(count::Arguments),
     Export(export::Arguments),
+    Serve(serve::Arguments),
+    Keys(keys::Arguments),
     Migrate(migrate::Arguments),
     Delete(delete::Arguments),
     Backup(backup::Arguments),

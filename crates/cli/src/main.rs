@@ -40,12 +40,13 @@ use crate::arguments::{Command, CommandLine};
 use crate::commands::pin::Deed;
 use crate::commands::{
     backup, branch, chat, checkpoint, compact, compile, completions, conversations, convert, count,
-    delete, diff, doctor, export, gc, import, log, memory, migrate, pin, read, render, replay,
-    restore, resume, rewind, run as turn, runs, search, show, skills, stats, uncompact, verify,
+    delete, diff, doctor, export, gc, import, keys, log, memory, migrate, pin, read, render,
+    replay, restore, resume, rewind, run as turn, runs, search, serve, show, skills, stats,
+    uncompact, verify,
 };
 use crate::exit::Exit;
 use crate::failure::{Failure, Outcome};
-use crate::wait::for_it;
+use crate::wait::{for_it, for_many};
 
 fn main() -> ExitCode {
     let line = match CommandLine::try_parse() {
@@ -121,6 +122,8 @@ fn run(line: &CommandLine) -> Outcome {
         Command::Render(arguments) => render::run(arguments, globals),
         Command::Count(arguments) => count::run(arguments, globals),
         Command::Export(arguments) => for_it(export::run(arguments, globals)),
+        Command::Serve(arguments) => for_many(serve::run(arguments, globals)),
+        Command::Keys(arguments) => keys::run(arguments, globals),
         Command::Migrate(arguments) => for_it(migrate::run(arguments, globals)),
         Command::Delete(arguments) => for_it(delete::run(arguments, globals)),
         Command::Backup(arguments) => for_it(backup::run(arguments, globals)),

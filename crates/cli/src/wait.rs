@@ -5,14 +5,26 @@ use std::future::Future;
 use crate::exit::Exit;
 use crate::failure::{Failure, Outcome};
 
+use tokio::runtime::Builder;
+
 /// Runs a future to its end on this thread.
 ///
 /// # Errors
 /// The future's, or the system gives no runtime.
 pub(crate) fn for_it<T>(future: impl Future<Output = Outcome<T>>) -> Outcome<T> {
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build();
+    on(Builder::new_current_thread(), future)
+}
+
+/// Runs a future to its end on as many threads as there are processors: it serves many at a time.
+///
+/// # Errors
+/// As [`for_it`].
+pub(crate) fn for_many<T>(future: impl Future<Output = Outcome<T>>) -> Outcome<T> {
+    on(Builder::new_multi_thread(), future)
+}
+
+fn on<T>(mut builder: Builder, future: impl Future<Output = Outcome<T>>) -> Outcome<T> {
+    let runtime = builder.enable_all().build();
     let runtime = runtime
         .map_err(|error| Failure::new(Exit::Fault, "runtime", format!("cannot start: {error}")))?;
     runtime.block_on(future)

@@ -4,10 +4,10 @@ use std::fmt::Write as _;
 
 use clap::Args;
 use contexture::store::{Conversation, ListConversations};
+use contexture_server::documents::{ConversationDocument, ConversationsDocument};
 use owo_colors::OwoColorize as _;
-use serde_json::{Value, json};
 
-use crate::ago::{ago, instant, now_ms};
+use crate::ago::{ago, now_ms};
 use crate::database::{self, Missing};
 use crate::exit::Exit;
 use crate::failure::Outcome;
@@ -56,8 +56,12 @@ pub(crate) async fn run(arguments: &Arguments, globals: &Globals) -> Outcome {
         }
     };
     if globals.json {
-        let rows: Vec<Value> = found.iter().map(document).collect();
-        say::json(&json!({ "conversations": rows, "more": more }))?;
+        let conversations = found.iter().map(ConversationDocument::from).collect();
+        say::json(&ConversationsDocument {
+            conversations,
+            more,
+            next: None,
+        })?;
     } else {
         say::styled(&table(&found))?;
         if !globals.quiet {
@@ -74,20 +78,6 @@ fn note(found: &[Conversation], more: bool) {
         let shown = counted(found.len() as u64, "conversation");
         say::aside(&format!("{shown}, and there are more: -n NUMBER\n"));
     }
-}
-
-fn document(conversation: &Conversation) -> Value {
-    json!({
-        "id": conversation.id.as_str(),
-        "title": conversation.title,
-        "resource": conversation.resource,
-        "active": conversation.active.as_str(),
-        "messages": conversation.messages,
-        "items": conversation.nodes,
-        "branches": conversation.branches,
-        "created": instant(conversation.created_ms),
-        "updated": instant(conversation.updated_ms),
-    })
 }
 
 fn table(found: &[Conversation]) -> String {

@@ -25,6 +25,7 @@ mod replaying;
 mod resources;
 mod sample;
 mod searching;
+mod serving;
 mod sessions;
 mod skills;
 mod talking;

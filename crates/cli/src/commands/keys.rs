@@ -1,0 +1,91 @@
+//! `contexture keys`: who may call the server.
+
+use clap::{Args, Subcommand, ValueEnum};
+use contexture_server::NewKey;
+use serde_json::json;
+
+use crate::database;
+use crate::exit::Exit;
+use crate::failure::{Failure, Outcome};
+use crate::globals::Globals;
+use crate::say;
+
+/// Make keys for callers of the server
+#[derive(Debug, Args)]
+#[command(after_long_help = "\
+The key is shown once and kept nowhere: hand it to its bearer, and put the lines with its hash
+into the server's configuration.
+
+Examples:
+  contexture keys new --name laptop --owner acme/ada
+  contexture keys new --name scraper --scope admin >> contexture.toml")]
+pub(crate) struct Arguments {
+    #[command(subcommand)]
+    action: Action,
+}
+
+#[derive(Debug, Subcommand)]
+enum Action {
+    /// Make a key: the lines for the configuration to standard output, the key itself to standard error
+    New {
+        /// What it is called in logs and routes
+        #[arg(long, value_name = "NAME")]
+        name: String,
+        /// What its bearer may do; default: read, write, proxy
+        #[arg(long = "scope", value_name = "SCOPE")]
+        scopes: Vec<Scope>,
+    },
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum Scope {
+    Read,
+    Write,
+    Proxy,
+    Admin,
+}
+
+impl Scope {
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Read => "read",
+            Self::Write => "write",
+            Self::Proxy => "proxy",
+            Self::Admin => "admin",
+        }
+    }
+}
+
+/// Runs the command.
+///
+/// # Errors
+/// The system has no randomness, or the output cannot be written.
+pub(crate) fn run(arguments: &Arguments, globals: &Globals) -> Outcome {
+    let Action::New { name, scopes } = &arguments.action;
+    let owner = database::owner(globals)?;
+    let key = NewKey::random()
+        .map_err(|error| Failure::new(Exit::Fault, "randomness", error.to_string()))?;
+    let hash = key.hash().to_string();
+    let scopes: Vec<&str> = scopes.iter().map(|scope| scope.name()).collect();
+    if globals.json {
+        let scopes = if scopes.is_empty() {
+            None
+        } else {
+            Some(scopes)
+        };
+        say::json(&json!({
+            "key": key.secret(), "name": name, "sha256": hash, "owner": owner.as_str(), "scopes": scopes,
+        }))?;
+        return Ok(Exit::Done);
+    }
+    let mut lines = format!(
+        "[[keys]]\nname = {name:?}\nsha256 = {hash:?}\nowner = {:?}\n",
+        owner.as_str()
+    );
+    if !scopes.is_empty() {
+        lines.push_str(&format!("scopes = {scopes:?}\n"));
+    }
+    say::raw(&lines)?;
+    say::aside(&format!("key, shown this once: {}\n", key.secret()));
+    Ok(Exit::Done)
+}

@@ -1,0 +1,117 @@
+//! `contexture serve`: the HTTP API and the proxy.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+use clap::Args;
+use contexture_server::{App, Config, ConfigError, Overrides, ServeError, Server};
+use serde_json::json;
+
+use crate::database::{self, Missing};
+use crate::exit::Exit;
+use crate::explain::chain;
+use crate::failure::{Failure, Outcome};
+use crate::globals::Globals;
+use crate::say;
+
+/// Serve conversations over HTTP, and pass requests on to providers
+#[derive(Debug, Args)]
+#[command(after_long_help = "\
+Without keys it listens on this machine only, for the owner of the command line. What was said
+last wins: the file, the environment, options. SIGTERM or Ctrl-C ends it once requests that run
+are answered; a second Ctrl-C ends it at once.
+
+Examples:
+  contexture serve
+  contexture serve --listen 127.0.0.1:9000 --db support.db
+  contexture serve --config contexture.toml
+  contexture keys new --name laptop --owner acme/ada    # who may call from elsewhere")]
+pub(crate) struct Arguments {
+    /// Address and port to listen on; default: 127.0.0.1:8484
+    #[arg(long, env = "CONTEXTURE_LISTEN", value_name = "ADDRESS")]
+    listen: Option<SocketAddr>,
+    /// The configuration: keys, upstreams, policies, limits
+    #[arg(long, env = "CONTEXTURE_CONFIG", value_name = "FILE")]
+    config: Option<PathBuf>,
+}
+
+/// Runs the command.
+///
+/// # Errors
+/// The configuration is wrong, the address cannot be listened on, or the database cannot be opened.
+pub(crate) async fn run(arguments: &Arguments, globals: &Globals) -> Outcome {
+    let config = match &arguments.config {
+        Some(file) => Config::load(file)?,
+        None => Config::default(),
+    };
+    let config = config.with(Overrides {
+        listen: arguments.listen,
+        db: globals.db.clone(),
+        owner: globals.owner_given()?,
+    });
+    let globals = Globals {
+        db: config.server.db.clone(),
+        ..globals.clone()
+    };
+    let engine = database::open(&globals, Missing::Make).await?;
+    let server = Server::bind(App::new(engine, config)).await?;
+    let address = server.address();
+    if globals.json {
+        say::json(&json!({ "listening": address.to_string() }))?;
+    } else if !globals.quiet {
+        say::aside(&format!("listening on http://{address}\n"));
+    }
+    tokio::select! {
+        () = server.run(ending()) => Ok(Exit::Done),
+        () = twice() => Ok(Exit::Interrupted),
+    }
+}
+
+/// Ctrl-C or what service managers send.
+async fn ending() {
+    #[cfg(unix)]
+    {
+        use tokio::signal::unix::{SignalKind, signal};
+        if let Ok(mut terminate) = signal(SignalKind::terminate()) {
+            tokio::select! {
+                _ = tokio::signal::ctrl_c() => {}
+                _ = terminate.recv() => {}
+            }
+            return;
+        }
+    }
+    // Without signals there is no end but that of the process.
+    if tokio::signal::ctrl_c().await.is_err() {
+        std::future::pending().await
+    }
+}
+
+/// A second Ctrl-C.
+async fn twice() {
+    for _ in 0..2 {
+        if tokio::signal::ctrl_c().await.is_err() {
+            std::future::pending::<()>().await;
+        }
+    }
+}
+
+impl From<ConfigError> for Failure {
+    fn from(error: ConfigError) -> Self {
+        let place = json!({ "file": error.file, "line": error.line, "key": error.key });
+        Self::bad_input("configuration", error.to_string())
+            .details(place)
+            .hint("docs/http.md lists what may be said")
+    }
+}
+
+impl From<ServeError> for Failure {
+    fn from(error: ServeError) -> Self {
+        let message = chain(&error);
+        match error {
+            ServeError::NoKeys { .. } => Self::new(Exit::Refused, "no_keys", message)
+                .hint("`contexture keys new` makes a key for the configuration"),
+            _ => Self::new(Exit::Stream, "listen", message)
+                .hint("is another server there? --listen names another address"),
+        }
+    }
+}

@@ -1,0 +1,95 @@
+//! The server as a command: what it refuses, that it serves, how it ends.
+
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::net::TcpStream;
+use std::process::{Child, Stdio};
+
+use crate::command::Place;
+
+fn refused(place: &Place, line: &str, code: i32) -> String {
+    let run = place.run(line);
+    assert_eq!(run.code, code, "{}", run.err);
+    run.err
+}
+
+#[test]
+fn it_does_not_listen_elsewhere_without_keys() {
+    let place = Place::new();
+    let refused = refused(&place, "serve --listen 0.0.0.0:0 --db memory:", 5);
+    assert!(refused.contains("without keys"), "{refused}");
+    assert!(refused.contains("contexture keys new"), "{refused}");
+}
+
+#[test]
+fn a_configuration_that_is_wrong_is_named() {
+    let place = Place::new();
+    place.write("c.toml", "[server]\nlisten = \"127.0.0.1:0\"\nprot = 1\n");
+    let refused = refused(&place, "serve --config c.toml", 6);
+    assert!(
+        refused.contains("c.toml:3: prot: unknown field"),
+        "{refused}"
+    );
+}
+
+#[test]
+fn keys_are_shown_once_and_kept_as_hashes() {
+    let place = Place::new();
+    let made = place.run("keys new --name laptop --owner acme/ada --scope read");
+    let key = made.err.trim().rsplit(' ').next().unwrap();
+    assert!(key.starts_with("ctx_"), "{}", made.err);
+    assert!(!made.out.contains(key));
+    place.write(
+        "c.toml",
+        format!(
+            "[server]\nlisten = \"0.0.0.0:9\"\nlimits.headers = 1\n{}",
+            made.out
+        ),
+    );
+    // The keys are read: what is wrong is something else.
+    let refused = refused(&place, "serve --config c.toml", 6);
+    assert!(refused.contains("server.limits.headers"), "{refused}");
+}
+
+/// A server that is killed if the test fails.
+struct Serving(Child);
+
+impl Drop for Serving {
+    fn drop(&mut self) {
+        // It may have ended, as it should.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+#[cfg(unix)]
+#[test]
+fn it_serves_until_it_is_told_to_end() {
+    let place = Place::new();
+    let mut command = std::process::Command::new(assert_cmd::cargo::cargo_bin!("contexture"));
+    command.current_dir(place.path("")).env_clear();
+    command.args(["serve", "--listen", "127.0.0.1:0", "--db", "new.db"]);
+    let child = command
+        .stderr(Stdio::piped())
+        .stdout(Stdio::null())
+        .spawn()
+        .unwrap();
+    let mut serving = Serving(child);
+    let mut line = String::new();
+    BufReader::new(serving.0.stderr.take().unwrap())
+        .read_line(&mut line)
+        .unwrap();
+    let address = line.trim().rsplit("//").next().unwrap();
+    let mut stream = TcpStream::connect(address).unwrap();
+    stream
+        .write_all(b"GET /health HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n")
+        .unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
+    let told = std::process::Command::new("kill")
+        .arg(serving.0.id().to_string())
+        .status()
+        .unwrap();
+    assert!(told.success());
+    assert_eq!(serving.0.wait().unwrap().code(), Some(0));
+}

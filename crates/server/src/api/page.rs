@@ -1,0 +1,92 @@
+//! Pages: how long, and where the next one begins.
+//!
+//! A cursor carries a check over the owner, the list and the place, so that one of another list, or made up, is
+//! refused and not taken for a place. It is no secret: it leads nowhere but into the owner's own lists.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use contexture::Owner;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use crate::problem::{Code, Problem};
+
+/// The longest page.
+pub(crate) const MOST: usize = 500;
+
+const CHECK_BYTES: usize = 8;
+const DOMAIN: &str = "contexture 2026-11 place in a list";
+
+/// A page's length, checked.
+pub(crate) fn length(asked: Option<usize>, default: usize) -> Result<usize, Problem> {
+    let length = asked.unwrap_or(default);
+    if (1..=MOST).contains(&length) {
+        return Ok(length);
+    }
+    Err(Problem::new(
+        Code::BadQuery,
+        format!("`limit` is {length}; from 1 to {MOST}"),
+    ))
+}
+
+/// A place in a list of the owner's, as text.
+pub(crate) fn cursor(owner: &Owner, list: &str, place: &impl Serialize) -> String {
+    let place = serde_json::to_vec(place).unwrap_or_default();
+    let mut bytes = check(owner, list, &place).to_vec();
+    bytes.extend(place);
+    URL_SAFE_NO_PAD.encode(bytes)
+}
+
+/// The place that a text names in this list.
+pub(crate) fn place<T: DeserializeOwned>(
+    owner: &Owner,
+    list: &str,
+    cursor: &str,
+) -> Result<T, Problem> {
+    let found = URL_SAFE_NO_PAD.decode(cursor).ok().and_then(|bytes| {
+        let (said, place) = bytes.split_at_checked(CHECK_BYTES)?;
+        (said == check(owner, list, place)).then(|| serde_json::from_slice(place).ok())?
+    });
+    found.ok_or_else(|| {
+        let detail = "this cursor was not given by this list: take `next` of a page as it is";
+        Problem::new(Code::BadCursor, detail)
+    })
+}
+
+fn check(owner: &Owner, list: &str, place: &[u8]) -> [u8; CHECK_BYTES] {
+    let mut hasher = blake3::Hasher::new_derive_key(DOMAIN);
+    for part in [owner.as_str().as_bytes(), list.as_bytes(), place] {
+        hasher.update(&(part.len() as u64).to_le_bytes());
+        hasher.update(part);
+    }
+    let mut out = [0; CHECK_BYTES];
+    hasher.finalize_xof().fill(&mut out);
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_was_given_is_taken() {
+        let (ada, bob) = (Owner::new("ada").unwrap(), Owner::new("bob").unwrap());
+        let given = cursor(&ada, "conversations", &(7, "c"));
+        assert_eq!(
+            place::<(i64, String)>(&ada, "conversations", &given).unwrap(),
+            (7, "c".to_owned())
+        );
+        let mut forged = given.clone().into_bytes();
+        forged[12] ^= 1;
+        let forged = String::from_utf8(forged).unwrap();
+        for (owner, list, cursor) in [
+            (&bob, "conversations", given.as_str()),
+            (&ada, "search", &given),
+            (&ada, "conversations", &forged),
+            (&ada, "conversations", ""),
+            (&ada, "conversations", "é"),
+        ] {
+            place::<(i64, String)>(owner, list, cursor).unwrap_err();
+        }
+    }
+}

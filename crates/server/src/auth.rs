@@ -1,0 +1,55 @@
+//! Who calls the API: found out before anything else is done, and let in as the limits allow.
+
+use axum::extract::{Request, State};
+use axum::http::header::AUTHORIZATION;
+use axum::http::{HeaderMap, HeaderName};
+use axum::middleware::Next;
+use axum::response::Response;
+use tracing::Instrument as _;
+
+use crate::app::App;
+use crate::keys::Principal;
+use crate::problem::{Code, Problem};
+
+/// The header that carries our key.
+pub(crate) const KEY_HEADER: HeaderName = HeaderName::from_static("x-contexture-key");
+
+/// Finds out who calls, for requests of our own API, and lets in as many as the limits allow.
+pub(crate) async fn enter(
+    State(app): State<App>,
+    mut request: Request,
+    next: Next,
+) -> Result<Response, Problem> {
+    let principal = identify(&app, request.headers())?;
+    let permit = app.load().enter(&principal.owner)?;
+    let span =
+        tracing::debug_span!("request", owner = %principal.owner, key = principal.key.as_deref());
+    request.extensions_mut().insert(principal);
+    Ok(permit.through(next.run(request).instrument(span).await))
+}
+
+fn identify(app: &App, headers: &HeaderMap) -> Result<Principal, Problem> {
+    let Some(key) = key_of(headers) else {
+        return app.keys().without_key(headers).cloned();
+    };
+    if !app.keys().are_needed() {
+        return app.keys().without_key(headers).cloned();
+    }
+    app.keys().bearer(key).cloned().ok_or_else(|| {
+        Problem::new(
+            Code::Unauthenticated,
+            "this key is not known; `contexture keys new` makes one",
+        )
+    })
+}
+
+fn key_of(headers: &HeaderMap) -> Option<&str> {
+    let ours = headers
+        .get(KEY_HEADER)
+        .and_then(|value| value.to_str().ok());
+    ours.or_else(|| {
+        let value = headers.get(AUTHORIZATION)?.to_str().ok()?;
+        let (scheme, key) = value.split_once(' ')?;
+        scheme.eq_ignore_ascii_case("bearer").then_some(key.trim())
+    })
+}

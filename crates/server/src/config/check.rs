@@ -1,0 +1,158 @@
+//! What the sections must say together. Where a section alone is wrong, reading it has told so.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Display;
+
+use crate::config::key::KeyConfig;
+use crate::config::locate::{Fault, Step};
+use crate::config::route::RouteConfig;
+use crate::config::upstream::UpstreamConfig;
+use crate::config::whole::Config;
+
+/// First segments of paths that are the server's own or providers'.
+const RESERVED: [&str; 6] = ["api", "v1", "v1beta", "health", "metrics", "openapi.json"];
+
+/// The first thing that is wrong.
+pub(crate) fn first_fault(config: &Config) -> Option<Fault> {
+    keys(config)
+        .or_else(|| limits(config))
+        .or_else(|| upstreams(config))
+        .or_else(|| defaults(config))
+        .or_else(|| routes(config))
+}
+
+fn keys(config: &Config) -> Option<Fault> {
+    let mut names = BTreeSet::new();
+    for (index, key) in config.keys.iter().enumerate() {
+        let at = |field| vec![Step::key("keys"), Step::Index(index), Step::key(field)];
+        if let Some(why) = bad_name(&key.name) {
+            return Some(Fault::new(at("name"), why));
+        }
+        if !names.insert(&key.name) {
+            let why = format!(
+                "there is another key {:?}; give it a name of its own",
+                key.name
+            );
+            return Some(Fault::new(at("name"), why));
+        }
+        let same = |other: &&KeyConfig| other.sha256 == key.sha256;
+        if let Some(other) = config.keys.iter().take(index).find(same) {
+            let why = format!("it is the key {:?} once more", other.name);
+            return Some(Fault::new(at("sha256"), why));
+        }
+    }
+    None
+}
+
+fn limits(config: &Config) -> Option<Fault> {
+    let limits = &config.server.limits;
+    let at_least = |name: &str, value: u64, least: u64| {
+        let path = ["server", "limits", name].map(Step::key).to_vec();
+        (value < least)
+            .then(|| Fault::new(path, format!("{value} is too little; at least {least}")))
+    };
+    at_least("header_bytes", limits.header_bytes as u64, 8192)
+        .or_else(|| at_least("headers", limits.headers as u64, 16))
+        .or_else(|| at_least("header_seconds", limits.header_seconds, 1))
+        .or_else(|| at_least("request_seconds", limits.request_seconds, 1))
+        .or_else(|| at_least("connections", limits.connections as u64, 1))
+        .or_else(|| at_least("concurrent", limits.concurrent as u64, 1))
+}
+
+fn upstreams(config: &Config) -> Option<Fault> {
+    config.upstreams.iter().find_map(|(name, upstream)| {
+        let at = |field: &str| ["upstreams", name.as_str(), field].map(Step::key).to_vec();
+        let here = || ["upstreams", name.as_str()].map(Step::key).to_vec();
+        if let Some(why) = bad_name(name) {
+            return Some(Fault::new(here(), why));
+        }
+        if RESERVED.contains(&name.as_str()) {
+            let why = format!("paths under /{name} are taken; give it another name");
+            return Some(Fault::new(here(), why));
+        }
+        if upstream.key_env.is_some() && upstream.key_file.is_some() {
+            let why = "key_env says where the key is already; leave one of them out";
+            return Some(Fault::new(at("key_file"), why));
+        }
+        bad_url(&upstream.base_url).map(|why| Fault::new(at("base_url"), why))
+    })
+}
+
+/// What is wrong with the address of an upstream. The address itself is not repeated: it may hold a secret.
+fn bad_url(url: &str) -> Option<&'static str> {
+    let rest = url.strip_prefix("https://").or(url.strip_prefix("http://"));
+    let Some(rest) = rest else {
+        return Some("expected an address that begins with https:// or http://");
+    };
+    let host = rest.split('/').next().unwrap_or_default();
+    if host.is_empty() || rest.contains(|c: char| c.is_whitespace() || c.is_control()) {
+        return Some("expected https://HOST, with a path or without");
+    }
+    if host.contains('@') {
+        return Some("no credentials belong into an address; name them by key_env or key_file");
+    }
+    if rest.contains(['?', '#']) {
+        return Some("neither a query nor a fragment belongs into the address of an upstream");
+    }
+    None
+}
+
+fn defaults(config: &Config) -> Option<Fault> {
+    let mut seen: BTreeMap<_, &str> = BTreeMap::new();
+    let chosen = |entry: &(&String, &UpstreamConfig)| entry.1.default;
+    for (name, upstream) in config.upstreams.iter().filter(chosen) {
+        if let Some(other) = seen.insert(upstream.format, name) {
+            let path = ["upstreams", name.as_str(), "default"]
+                .map(Step::key)
+                .to_vec();
+            let why = format!("{other} is the default for {} already", upstream.format);
+            return Some(Fault::new(path, why));
+        }
+    }
+    None
+}
+
+fn routes(config: &Config) -> Option<Fault> {
+    config.routes.iter().enumerate().find_map(|(index, route)| {
+        let RouteConfig {
+            upstream,
+            key,
+            policy,
+            ..
+        } = route;
+        let at = |field| vec![Step::key("routes"), Step::Index(index), Step::key(field)];
+        let missing = |field: &'static str, what: &str, name: &str, known: Vec<&str>| {
+            (!known.contains(&name)).then(|| {
+                Fault::new(
+                    at(field),
+                    format!("there is no {what} {name:?}{}", listed(&known)),
+                )
+            })
+        };
+        let upstreams = || config.upstreams.keys().map(String::as_str).collect();
+        let policies = || config.policies.keys().map(String::as_str).collect();
+        let keys = || config.keys.iter().map(|key| key.name.as_str()).collect();
+        let by_upstream = upstream
+            .as_ref()
+            .and_then(|name| missing("upstream", "upstream", name, upstreams()));
+        by_upstream
+            .or_else(|| {
+                key.as_ref()
+                    .and_then(|name| missing("key", "key", name, keys()))
+            })
+            .or_else(|| missing("policy", "policy", policy, policies()))
+    })
+}
+
+fn listed(known: &[&str]) -> String {
+    match known {
+        [] => "; none is configured".to_owned(),
+        known => format!("; there are {}", known.join(", ")),
+    }
+}
+
+fn bad_name(name: &str) -> Option<impl Display + use<>> {
+    let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
+    let good = (1..=64).contains(&name.len()) && name.chars().all(plain);
+    (!good).then_some("expected a name of 1 to 64 of the characters A-Z a-z 0-9 - _ .")
+}

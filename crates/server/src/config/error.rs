@@ -1,0 +1,71 @@
+//! Why a configuration cannot be used.
+
+use crate::config::locate::{Fault, line, line_of};
+
+/// Why a configuration cannot be used: the file, the line, the key, and what is wrong with it.
+#[derive(Clone, Debug, thiserror::Error)]
+#[error("{file}{}: {}{why}", Line(*line), Key(key.as_deref()))]
+pub struct ConfigError {
+    /// The file.
+    pub file: String,
+    /// The line, counted from 1, if it is about one.
+    pub line: Option<usize>,
+    /// The key, as `routes[1].policy`, if it is about one.
+    pub key: Option<String>,
+    /// What is wrong: lower case, no full stop.
+    pub why: String,
+}
+
+impl ConfigError {
+    pub(crate) fn new(file: &str, why: impl Into<String>) -> Self {
+        Self {
+            file: file.to_owned(),
+            line: None,
+            key: None,
+            why: why.into(),
+        }
+    }
+
+    /// What the parser says. The line itself is not shown, for a secret may stand in the wrong place.
+    pub(crate) fn syntax(file: &str, text: &str, error: &toml::de::Error) -> Self {
+        let start = error.span().map(|span| span.start);
+        Self {
+            line: start.map(|start| line(text, start)),
+            key: start.and_then(|start| key_at(text, start)),
+            ..Self::new(file, error.message().replace('\n', ", "))
+        }
+    }
+
+    pub(crate) fn fault(file: &str, text: &str, fault: &Fault) -> Self {
+        Self {
+            line: line_of(text, &fault.path),
+            key: Some(fault.key()),
+            ..Self::new(file, fault.why.clone())
+        }
+    }
+}
+
+/// What stands before `=` in the line of a byte.
+fn key_at(text: &str, byte: usize) -> Option<String> {
+    let before = text.get(..byte)?;
+    let start = before.rfind('\n').map_or(0, |newline| newline + 1);
+    let line = text.get(start..)?.lines().next()?;
+    let (key, _) = line.split_once('=')?;
+    Some(key.trim().to_owned()).filter(|key| !key.is_empty())
+}
+
+struct Line(Option<usize>);
+
+impl std::fmt::Display for Line {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.0.map_or(Ok(()), |line| write!(f, ":{line}"))
+    }
+}
+
+struct Key<'a>(Option<&'a str>);
+
+impl std::fmt::Display for Key<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.0.map_or(Ok(()), |key| write!(f, "{key}: "))
+    }
+}

@@ -1,0 +1,48 @@
+//! `[server.limits]`: how much one request, connection or owner may take.
+
+use std::num::NonZeroU32;
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+/// How much one request, connection or owner may take. Each is an error that says so where it is exceeded.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct LimitsConfig {
+    /// Bytes of a request's head. Default 65,536; at least 8,192. Beyond: status 431.
+    pub header_bytes: usize,
+    /// Header fields of a request. Default 100. Beyond: status 431.
+    pub headers: usize,
+    /// Seconds a client may take for a request's head. Default 10. Beyond: the connection is closed.
+    pub header_seconds: u64,
+    /// Bytes of a request's body. Default 67,108,864. Beyond: `body_too_large`, status 413.
+    pub body_bytes: usize,
+    /// Seconds until an answer begins. Default 60. Beyond: `timed_out`, status 503. Requests to
+    /// providers have their own.
+    pub request_seconds: u64,
+    /// Seconds that running requests have at the end. Default 30. Then they are cut off.
+    pub drain_seconds: u64,
+    /// Connections at a time. Default 4,096. Beyond: they wait until one is closed.
+    pub connections: usize,
+    /// Requests of an owner at a time, streams included. Default 512. Beyond: `too_many_requests`, status 429.
+    pub concurrent: usize,
+    /// Requests of an owner a minute; a tenth of them may come at once. Default: no limit.
+    /// Beyond: `too_many_requests`, status 429.
+    pub per_minute: Option<NonZeroU32>,
+}
+
+impl Default for LimitsConfig {
+    fn default() -> Self {
+        Self {
+            header_bytes: 64 << 10,
+            headers: 100,
+            header_seconds: 10,
+            body_bytes: 64 << 20,
+            request_seconds: 60,
+            drain_seconds: 30,
+            connections: 4096,
+            concurrent: 512,
+            per_minute: None,
+        }
+    }
+}

@@ -1,0 +1,33 @@
+//! Reading a file.
+
+use std::path::Path;
+
+use crate::config::check;
+use crate::config::error::ConfigError;
+use crate::config::whole::Config;
+
+impl Config {
+    /// Reads a file.
+    ///
+    /// # Errors
+    /// It cannot be read, or as [`Self::parse`].
+    pub fn load(path: &Path) -> Result<Self, ConfigError> {
+        let name = path.display().to_string();
+        let text = std::fs::read_to_string(path)
+            .map_err(|error| ConfigError::new(&name, format!("cannot be read: {error}")))?;
+        Self::parse(&text, &name)
+    }
+
+    /// Reads a file's text; `name` is what errors call it.
+    ///
+    /// # Errors
+    /// It is not TOML, has a key that is not known or a value that is not allowed, or names what is not there.
+    pub fn parse(text: &str, name: &str) -> Result<Self, ConfigError> {
+        let config: Self =
+            toml::from_str(text).map_err(|error| ConfigError::syntax(name, text, &error))?;
+        match check::first_fault(&config) {
+            None => Ok(config),
+            Some(fault) => Err(ConfigError::fault(name, text, &fault)),
+        }
+    }
+}

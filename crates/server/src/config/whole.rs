@@ -1,0 +1,54 @@
+//! All sections together.
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+
+use contexture::Owner;
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use crate::config::key::KeyConfig;
+use crate::config::policy::PolicyConfig;
+use crate::config::route::RouteConfig;
+use crate::config::server::ServerConfig;
+use crate::config::upstream::UpstreamConfig;
+
+/// All that may be configured. `Config::default()` is what holds without a file: the API on loopback for the
+/// local owner, no upstreams.
+#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Config {
+    /// Where it listens, for whom, and within which limits.
+    pub server: ServerConfig,
+    /// Who may call. As long as there are none, it listens on loopback only.
+    pub keys: Vec<KeyConfig>,
+    /// Providers to pass requests on to, by name.
+    pub upstreams: BTreeMap<String, UpstreamConfig>,
+    /// What may be changed in a request, by name.
+    pub policies: BTreeMap<String, PolicyConfig>,
+    /// Which policy a request gets: the first route that fits.
+    pub routes: Vec<RouteConfig>,
+}
+
+/// What flags and environment say; it goes before the file.
+#[derive(Clone, Debug, Default)]
+pub struct Overrides {
+    /// Instead of `server.listen`.
+    pub listen: Option<SocketAddr>,
+    /// Instead of `server.db`.
+    pub db: Option<String>,
+    /// Instead of `server.owner`.
+    pub owner: Option<Owner>,
+}
+
+impl Config {
+    /// The same, with what flags and environment say in the place of what the file says.
+    #[must_use]
+    pub fn with(mut self, overrides: Overrides) -> Self {
+        let Overrides { listen, db, owner } = overrides;
+        self.server.listen = listen.unwrap_or(self.server.listen);
+        self.server.db = db.or(self.server.db);
+        self.server.owner = owner.unwrap_or(self.server.owner);
+        self
+    }
+}

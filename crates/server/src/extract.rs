@@ -1,0 +1,149 @@
+//! What handlers take out of requests. What cannot be taken is a problem with a code.
+
+use axum::body::Bytes;
+use axum::extract::rejection::{BytesRejection, FailedToBufferBody};
+use axum::extract::{FromRequest, FromRequestParts, Request};
+use axum::http::header::CONTENT_TYPE;
+use axum::http::request::Parts;
+use axum::http::{HeaderMap, StatusCode};
+use axum::response::{IntoResponse, Response};
+use contexture::Owner;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use crate::config::Scope;
+use crate::keys::Principal;
+use crate::problem::{Code, Problem};
+
+/// A caller who may read: whose conversations.
+pub(crate) struct Reader(pub(crate) Owner);
+
+/// A caller who may write.
+pub(crate) struct Writer(pub(crate) Owner);
+
+/// A caller who may see the server's figures.
+pub(crate) struct Admin;
+
+fn caller(parts: &Parts, scope: Scope) -> Result<Owner, Problem> {
+    let principal = parts.extensions.get::<Principal>();
+    let principal =
+        principal.ok_or_else(|| Problem::new(Code::Unauthenticated, "nobody is known to call"))?;
+    principal.must(scope)?;
+    Ok(principal.owner.clone())
+}
+
+impl<S: Sync> FromRequestParts<S> for Reader {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Problem> {
+        caller(parts, Scope::Read).map(Self)
+    }
+}
+
+impl<S: Sync> FromRequestParts<S> for Writer {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Problem> {
+        caller(parts, Scope::Write).map(Self)
+    }
+}
+
+impl<S: Sync> FromRequestParts<S> for Admin {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Problem> {
+        caller(parts, Scope::Admin).map(|_| Self)
+    }
+}
+
+/// The path's parameters.
+pub(crate) struct Path<T>(pub(crate) T);
+
+impl<T: DeserializeOwned + Send, S: Send + Sync> FromRequestParts<S> for Path<T> {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
+        let found = axum::extract::Path::from_request_parts(parts, state).await;
+        found
+            .map(|path| Self(path.0))
+            .map_err(|error| Problem::new(Code::BadPath, error.body_text()))
+    }
+}
+
+/// The query's parameters.
+pub(crate) struct Query<T>(pub(crate) T);
+
+impl<T: DeserializeOwned, S: Send + Sync> FromRequestParts<S> for Query<T> {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
+        let found = axum::extract::Query::from_request_parts(parts, state).await;
+        found
+            .map(|query| Self(query.0))
+            .map_err(|error| Problem::new(Code::BadQuery, error.body_text()))
+    }
+}
+
+/// A JSON body: what it says, and its bytes.
+pub(crate) struct Json<T>(pub(crate) T);
+
+impl<T: DeserializeOwned, S: Send + Sync> FromRequest<S> for Json<T> {
+    type Rejection = Problem;
+
+    async fn from_request(request: Request, state: &S) -> Result<Self, Problem> {
+        must_be_json(request.headers())?;
+        let bytes = body(request, state).await?;
+        parse(&bytes).map(Self)
+    }
+}
+
+impl<T: Serialize> IntoResponse for Json<T> {
+    fn into_response(self) -> Response {
+        axum::Json(self.0).into_response()
+    }
+}
+
+/// The body, within the limit.
+pub(crate) async fn body<S: Send + Sync>(request: Request, state: &S) -> Result<Bytes, Problem> {
+    Bytes::from_request(request, state)
+        .await
+        .map_err(|error| match error {
+            BytesRejection::FailedToBufferBody(FailedToBufferBody::LengthLimitError(_)) => {
+                Problem::new(
+                    Code::BodyTooLarge,
+                    "the body is larger than this server takes",
+                )
+            }
+            error if error.status() == StatusCode::PAYLOAD_TOO_LARGE => Problem::new(
+                Code::BodyTooLarge,
+                "the body is larger than this server takes",
+            ),
+            _ => Problem::new(Code::BadBody, "the body ended before its end"),
+        })
+}
+
+/// Refuses bodies that do not say that they are JSON: a page of another site cannot say so unasked.
+pub(crate) fn must_be_json(headers: &HeaderMap) -> Result<(), Problem> {
+    let said = headers
+        .get(CONTENT_TYPE)
+        .and_then(|value| value.to_str().ok())
+        .unwrap_or_default();
+    let essence = said.split(';').next().unwrap_or_default().trim();
+    if essence.eq_ignore_ascii_case("application/json") {
+        return Ok(());
+    }
+    let detail = format!("expected `content-type: application/json`, found {said:?}");
+    Err(Problem::new(Code::UnsupportedMediaType, detail))
+}
+
+/// Reads JSON; text that is none and text that says something else are two problems.
+pub(crate) fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Problem> {
+    serde_json::from_slice(bytes).map_err(|error| {
+        let code = if error.is_data() {
+            Code::BadBody
+        } else {
+            Code::BadJson
+        };
+        Problem::new(code, error.to_string())
+    })
+}

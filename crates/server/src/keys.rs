@@ -1,0 +1,156 @@
+//! The keys of the configuration, and who calls with one of them or with none.
+//!
+//! With keys configured every request carries one, wherever it comes from. Without, the server listens on
+//! loopback only, and whoever reaches it is the local owner; pages of other sites in a browser of the same
+//! machine are refused, since they could reach it too.
+//!
+//! Not here: credentials for providers.
+
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use axum::http::HeaderMap;
+use axum::http::header::{HOST, ORIGIN};
+use contexture::Owner;
+
+use crate::config::{KeyConfig, KeyHash, Scope};
+use crate::problem::{Code, Problem};
+
+/// Who calls: whose conversations, and what may be done with them.
+#[derive(Clone, Debug)]
+pub(crate) struct Principal {
+    pub(crate) owner: Owner,
+    /// The name of the key; `None` without authentication.
+    pub(crate) key: Option<Arc<str>>,
+    scopes: Arc<[Scope]>,
+}
+
+impl Principal {
+    /// Refuses whoever may not do this.
+    pub(crate) fn must(&self, scope: Scope) -> Result<(), Problem> {
+        if self.scopes.contains(&scope) {
+            return Ok(());
+        }
+        let detail = format!(
+            "this key may not do that: it has no scope `{}`",
+            scope.name()
+        );
+        Err(Problem::new(Code::MissingScope, detail))
+    }
+}
+
+/// The keys of the configuration.
+#[derive(Debug)]
+pub(crate) struct Keys {
+    known: Vec<(KeyHash, Principal)>,
+    local: Principal,
+}
+
+impl Keys {
+    pub(crate) fn new(keys: &[KeyConfig], local: &Owner) -> Self {
+        let principal = |key: &KeyConfig| Principal {
+            owner: key.owner.clone(),
+            key: Some(key.name.as_str().into()),
+            scopes: key.scopes.as_slice().into(),
+        };
+        let known = keys.iter().map(|key| (key.sha256, principal(key)));
+        Self {
+            known: known.collect(),
+            local: Principal {
+                owner: local.clone(),
+                key: None,
+                scopes: [Scope::Read, Scope::Write, Scope::Proxy, Scope::Admin].into(),
+            },
+        }
+    }
+
+    /// Whether requests need a key.
+    pub(crate) fn are_needed(&self) -> bool {
+        !self.known.is_empty()
+    }
+
+    /// Whose key it is. All are compared, so that the time it takes says nothing.
+    pub(crate) fn bearer(&self, key: &str) -> Option<&Principal> {
+        let hash = KeyHash::of(key);
+        let mut found = None;
+        for (known, principal) in &self.known {
+            if known.matches(&hash) {
+                found = Some(principal);
+            }
+        }
+        found
+    }
+
+    /// Who calls without a key: the local owner, unless keys are needed or a page of another site asks.
+    pub(crate) fn without_key(&self, headers: &HeaderMap) -> Result<&Principal, Problem> {
+        if self.are_needed() {
+            let detail =
+                "a key is needed: send it as `x-contexture-key`, or as `authorization: Bearer KEY`";
+            return Err(Problem::new(Code::Unauthenticated, detail));
+        }
+        if is_foreign(headers) {
+            let detail =
+                "without keys only programs of this machine may call, by a loopback address";
+            return Err(Problem::new(Code::ForeignOrigin, detail));
+        }
+        Ok(&self.local)
+    }
+}
+
+/// Whether a browser may have sent this for a page that is not of this machine: by its name for us, or by the
+/// page's.
+fn is_foreign(headers: &HeaderMap) -> bool {
+    let foreign_host = headers
+        .get(HOST)
+        .is_some_and(|host| !host.to_str().is_ok_and(is_loopback));
+    let foreign_page = headers.get(ORIGIN).is_some_and(|origin| {
+        let page = origin
+            .to_str()
+            .ok()
+            .and_then(|origin| origin.split_once("://"));
+        !page.is_some_and(|(_, host)| is_loopback(host))
+    });
+    foreign_host || foreign_page
+}
+
+fn is_loopback(authority: &str) -> bool {
+    let host = match authority.strip_prefix('[') {
+        Some(rest) => rest.split(']').next().unwrap_or_default(),
+        None => authority
+            .rsplit_once(':')
+            .map_or(authority, |(host, _)| host),
+    };
+    host.eq_ignore_ascii_case("localhost")
+        || host
+            .parse::<IpAddr>()
+            .is_ok_and(|address| address.is_loopback())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn loopback_has_few_names() {
+        for here in [
+            "localhost",
+            "LOCALHOST:8484",
+            "127.0.0.1:80",
+            "127.8.8.8",
+            "[::1]:8484",
+            "[::1]",
+        ] {
+            assert!(is_loopback(here), "{here}");
+        }
+        for elsewhere in [
+            "",
+            "localhost.evil.example",
+            "127.0.0.1.nip.io:80",
+            "10.0.0.1",
+            "[::2]:1",
+            "0.0.0.0",
+        ] {
+            assert!(!is_loopback(elsewhere), "{elsewhere}");
+        }
+    }
+}

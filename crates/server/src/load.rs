@@ -1,0 +1,152 @@
+//! How many requests of an owner run at a time, and how many a minute.
+
+use std::collections::BTreeMap;
+use std::num::NonZeroU32;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use axum::body::Body;
+use axum::response::Response;
+use contexture::Owner;
+use http_body_util::BodyExt as _;
+use tokio::time::Instant;
+
+use crate::config::LimitsConfig;
+use crate::problem::{Code, Problem};
+
+/// A tenth of a minute's requests may come at once.
+const BURST: u32 = 10;
+
+/// Who is calling now.
+#[derive(Debug)]
+pub(crate) struct Load {
+    concurrent: usize,
+    per_minute: Option<NonZeroU32>,
+    owners: Arc<Mutex<BTreeMap<Owner, OwnerLoad>>>,
+}
+
+#[derive(Debug)]
+struct OwnerLoad {
+    running: usize,
+    /// How many may come at once, at `at`.
+    spare: f64,
+    at: Instant,
+}
+
+impl Load {
+    pub(crate) fn new(limits: &LimitsConfig) -> Self {
+        Self {
+            concurrent: limits.concurrent,
+            per_minute: limits.per_minute,
+            owners: Arc::default(),
+        }
+    }
+
+    /// Counts one more request of the owner, until the permit is dropped.
+    ///
+    /// # Errors
+    /// There are too many, or too many came within a minute.
+    pub(crate) fn enter(&self, owner: &Owner) -> Result<Permit, Problem> {
+        let burst = self
+            .per_minute
+            .map(|most| f64::from((most.get() / BURST).max(1)));
+        let now = Instant::now();
+        let mut owners = self.owners.lock().unwrap_or_else(PoisonError::into_inner);
+        let load = owners.entry(owner.clone()).or_insert_with(|| OwnerLoad {
+            running: 0,
+            spare: burst.unwrap_or(0.0),
+            at: now,
+        });
+        if load.running >= self.concurrent {
+            let detail = format!(
+                "{} requests of this owner are running, as many as may",
+                load.running
+            );
+            return Err(Problem::new(Code::TooManyRequests, detail).after(Duration::from_secs(1)));
+        }
+        if let (Some(most), Some(burst)) = (self.per_minute, burst) {
+            let a_second = f64::from(most.get()) / 60.0;
+            let passed = now.saturating_duration_since(load.at).as_secs_f64();
+            load.spare = passed.mul_add(a_second, load.spare).min(burst);
+            load.at = now;
+            if load.spare < 1.0 {
+                let wait = Duration::from_secs_f64((1.0 - load.spare) / a_second);
+                let detail = format!("more than {most} requests a minute");
+                return Err(Problem::new(Code::TooManyRequests, detail).after(wait));
+            }
+            load.spare -= 1.0;
+        }
+        load.running += 1;
+        Ok(Permit {
+            owner: owner.clone(),
+            owners: self.owners.clone(),
+        })
+    }
+}
+
+/// One request that runs.
+#[derive(Debug)]
+pub(crate) struct Permit {
+    owner: Owner,
+    owners: Arc<Mutex<BTreeMap<Owner, OwnerLoad>>>,
+}
+
+impl Permit {
+    /// The same answer, that holds the permit until its body ends.
+    pub(crate) fn through(self, response: Response) -> Response {
+        response.map(|body| {
+            Body::new(body.map_frame(move |frame| {
+                let _held = &self;
+                frame
+            }))
+        })
+    }
+}
+
+impl Drop for Permit {
+    fn drop(&mut self) {
+        let mut owners = self.owners.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(load) = owners.get_mut(&self.owner) {
+            load.running = load.running.saturating_sub(1);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn load(limits: LimitsConfig) -> Load {
+        Load::new(&limits)
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn so_many_at_a_time_per_owner() {
+        let load = load(LimitsConfig {
+            concurrent: 1,
+            ..LimitsConfig::default()
+        });
+        let (ada, bob) = (Owner::new("ada").unwrap(), Owner::new("bob").unwrap());
+        let first = load.enter(&ada).unwrap();
+        assert_eq!(load.enter(&ada).unwrap_err().code(), Code::TooManyRequests);
+        load.enter(&bob).unwrap();
+        drop(first);
+        load.enter(&ada).unwrap();
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn so_many_a_minute() {
+        let load = load(LimitsConfig {
+            per_minute: NonZeroU32::new(60),
+            ..LimitsConfig::default()
+        });
+        let ada = Owner::new("ada").unwrap();
+        for _ in 0..6 {
+            load.enter(&ada).unwrap();
+        }
+        assert_eq!(load.enter(&ada).unwrap_err().code(), Code::TooManyRequests);
+        tokio::time::advance(Duration::from_secs(1)).await;
+        load.enter(&ada).unwrap();
+        load.enter(&ada).unwrap_err();
+    }
+}

@@ -1,0 +1,49 @@
+//! Figures for Prometheus: those of the engine, and how often and how fast requests are answered.
+
+use axum::extract::{MatchedPath, Request, State};
+use axum::http::HeaderValue;
+use axum::http::header::CONTENT_TYPE;
+use axum::middleware::Next;
+use axum::response::{IntoResponse as _, Response};
+use tokio::time::Instant;
+
+use crate::api::ReadRefusals;
+use crate::app::App;
+use crate::extract::Admin;
+use crate::problem::{Code, Problem};
+
+/// The figures, in Prometheus' text format.
+#[utoipa::path(
+    get, path = "/metrics", tag = "server",
+    responses((status = 200, description = "The figures", body = String, content_type = "text/plain"), ReadRefusals)
+)]
+pub(crate) async fn show(_: Admin, State(app): State<App>) -> Result<Response, Problem> {
+    let Some(figures) = app.figures() else {
+        return Err(Problem::new(
+            Code::NotFound,
+            "this program keeps its figures elsewhere",
+        ));
+    };
+    let mut response = figures.render().into_response();
+    let text = HeaderValue::from_static("text/plain; version=0.0.4; charset=utf-8");
+    response.headers_mut().insert(CONTENT_TYPE, text);
+    Ok(response)
+}
+
+/// Counts and times a request by its route, never by its path: ids are no labels.
+pub(crate) async fn measure(request: Request, next: Next) -> Response {
+    let route = request.extensions().get::<MatchedPath>();
+    let route = route.map_or_else(|| "other".to_owned(), |route| route.as_str().to_owned());
+    let method = request.method().as_str().to_owned();
+    let start = Instant::now();
+    let response = next.run(request).await;
+    let labels = [
+        ("route", route),
+        ("method", method),
+        ("status", response.status().as_str().to_owned()),
+    ];
+    metrics::counter!("contexture_http_requests_total", &labels).increment(1);
+    metrics::histogram!("contexture_http_request_seconds", &labels)
+        .record(start.elapsed().as_secs_f64());
+    response
+}

@@ -1,0 +1,264 @@
+//! Errors as they are told over HTTP: problem details (RFC 9457) with a stable code.
+//!
+//! What went wrong in this process (a damaged file, a fault) is told by its code alone; the rest goes to the log, as
+//! paths and addresses are nobody's business.
+
+use std::error::Error;
+use std::fmt::Write as _;
+use std::time::Duration;
+
+use axum::http::header::{CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE};
+use axum::http::{HeaderValue, StatusCode};
+use axum::response::{IntoResponse, Response};
+use contexture::EngineError;
+use contexture::store::Error as StoreError;
+use serde_json::{Map, Value, json};
+
+use crate::documents::ProblemDocument;
+
+/// An error on its way to the caller.
+#[derive(Clone, Debug)]
+pub(crate) struct Problem {
+    code: Code,
+    detail: String,
+    retryable: bool,
+    wait: Option<Duration>,
+    more: Option<Box<Map<String, Value>>>,
+}
+
+/// What went wrong, for programs. Words are never changed, only added.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Code {
+    BadPath,
+    BadQuery,
+    BadHeader,
+    BadJson,
+    BadBody,
+    BadCursor,
+    NotFound,
+    MethodNotAllowed,
+    BodyTooLarge,
+    UnsupportedMediaType,
+    Unauthenticated,
+    MissingScope,
+    ForeignOrigin,
+    TooManyRequests,
+    TimedOut,
+    VersionMoved,
+    /// The word of a library's error.
+    Of(&'static str, StatusCode),
+}
+
+impl Code {
+    pub(crate) const fn word(self) -> &'static str {
+        match self {
+            Self::BadPath => "bad_path",
+            Self::BadQuery => "bad_query",
+            Self::BadHeader => "bad_header",
+            Self::BadJson => "bad_json",
+            Self::BadBody => "bad_body",
+            Self::BadCursor => "bad_cursor",
+            Self::NotFound => "not_found",
+            Self::MethodNotAllowed => "method_not_allowed",
+            Self::BodyTooLarge => "body_too_large",
+            Self::UnsupportedMediaType => "unsupported_media_type",
+            Self::Unauthenticated => "unauthenticated",
+            Self::MissingScope => "missing_scope",
+            Self::ForeignOrigin => "foreign_origin",
+            Self::TooManyRequests => "too_many_requests",
+            Self::TimedOut => "timed_out",
+            Self::VersionMoved => "version_conflict",
+            Self::Of(word, _) => word,
+        }
+    }
+
+    pub(crate) const fn status(self) -> StatusCode {
+        match self {
+            Self::BadPath
+            | Self::BadQuery
+            | Self::BadHeader
+            | Self::BadJson
+            | Self::BadBody
+            | Self::BadCursor => StatusCode::BAD_REQUEST,
+            Self::NotFound => StatusCode::NOT_FOUND,
+            Self::MethodNotAllowed => StatusCode::METHOD_NOT_ALLOWED,
+            Self::BodyTooLarge => StatusCode::PAYLOAD_TOO_LARGE,
+            Self::UnsupportedMediaType => StatusCode::UNSUPPORTED_MEDIA_TYPE,
+            Self::Unauthenticated => StatusCode::UNAUTHORIZED,
+            Self::MissingScope | Self::ForeignOrigin => StatusCode::FORBIDDEN,
+            Self::TooManyRequests => StatusCode::TOO_MANY_REQUESTS,
+            Self::TimedOut => StatusCode::SERVICE_UNAVAILABLE,
+            Self::VersionMoved => StatusCode::PRECONDITION_FAILED,
+            Self::Of(_, status) => status,
+        }
+    }
+
+    const fn is_retryable(self) -> bool {
+        matches!(self, Self::TooManyRequests | Self::TimedOut)
+    }
+}
+
+impl Problem {
+    pub(crate) fn new(code: Code, detail: impl Into<String>) -> Self {
+        Self {
+            code,
+            detail: detail.into(),
+            retryable: code.is_retryable(),
+            wait: None,
+            more: None,
+        }
+    }
+
+    /// The same with more for programs.
+    pub(crate) fn with(mut self, name: &str, value: Value) -> Self {
+        self.more
+            .get_or_insert_default()
+            .insert(name.to_owned(), value);
+        self
+    }
+
+    /// The same, that says when to come again. Rounded up to seconds.
+    pub(crate) fn after(mut self, wait: Duration) -> Self {
+        self.wait = Some(wait);
+        self
+    }
+
+    #[cfg(test)]
+    pub(crate) const fn code(&self) -> Code {
+        self.code
+    }
+
+    fn retryable(mut self) -> Self {
+        self.retryable = true;
+        self.after(Duration::from_secs(1))
+    }
+
+    /// The error of a library by its kind; what is a fault of this process is not told.
+    fn of(word: &'static str, status: StatusCode, error: &dyn Error) -> Self {
+        let code = Code::Of(word, status);
+        if status == StatusCode::INTERNAL_SERVER_ERROR {
+            tracing::error!(error = %chain(error), "a request failed");
+            return Self::new(code, "the server failed; its log says how");
+        }
+        Self::new(code, chain(error))
+    }
+}
+
+/// An error and its causes in one line. Causes that only repeat what was said are left out.
+pub(crate) fn chain(error: &dyn Error) -> String {
+    let mut out = error.to_string();
+    let mut source = error.source();
+    while let Some(cause) = source {
+        let text = cause.to_string();
+        if !out.contains(&text) {
+            let _ = write!(out, ": {text}");
+        }
+        source = cause.source();
+    }
+    out
+}
+
+impl IntoResponse for Problem {
+    fn into_response(self) -> Response {
+        let status = self.code.status();
+        let word = self.code.word();
+        let document = ProblemDocument::new(word, status.as_u16(), self.detail, self.retryable);
+        let document = document.with(self.more.map(|more| *more).unwrap_or_default());
+        let body = serde_json::to_vec(&document).unwrap_or_default();
+        let mut response = (status, body).into_response();
+        let headers = response.headers_mut();
+        headers.insert(
+            CONTENT_TYPE,
+            HeaderValue::from_static("application/problem+json"),
+        );
+        if let Some(wait) = self.wait {
+            headers.insert(
+                RETRY_AFTER,
+                HeaderValue::from(wait.as_secs_f64().ceil() as u64),
+            );
+        }
+        if self.code == Code::Unauthenticated {
+            headers.insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+        }
+        response
+    }
+}
+
+impl From<StoreError> for Problem {
+    fn from(error: StoreError) -> Self {
+        let status = store_status(&error);
+        let problem = Self::of(error.kind(), status, &error);
+        let hex = |id: &Option<contexture::ir::NodeId>| json!(id.map(|id| id.to_string()));
+        let problem = match &error {
+            StoreError::NotFound { what, name } => problem
+                .with("what", json!(what.to_string()))
+                .with("name", json!(name)),
+            StoreError::Ambiguous { candidates, .. } => {
+                problem.with("candidates", json!(candidates))
+            }
+            StoreError::HeadMoved {
+                expected, actual, ..
+            } => problem
+                .with("expected", hex(expected))
+                .with("actual", hex(actual)),
+            StoreError::VersionConflict {
+                expected, actual, ..
+            } => problem
+                .with("expected", json!(expected))
+                .with("actual", json!(actual)),
+            StoreError::Limit { limit, max, actual } => problem
+                .with("limit", json!(limit))
+                .with("max", json!(max))
+                .with("asked", json!(actual)),
+            _ => problem,
+        };
+        if error.is_retryable() {
+            problem.retryable()
+        } else {
+            problem
+        }
+    }
+}
+
+fn store_status(error: &StoreError) -> StatusCode {
+    match error {
+        StoreError::NotFound { .. } => StatusCode::NOT_FOUND,
+        StoreError::Ambiguous { .. }
+        | StoreError::AlreadyExists { .. }
+        | StoreError::HeadMoved { .. }
+        | StoreError::StateConflict { .. }
+        | StoreError::VersionConflict { .. }
+        | StoreError::IdConflict { .. }
+        | StoreError::StaleFence { .. }
+        | StoreError::StaleEpoch { .. }
+        | StoreError::StreamEnded { .. }
+        | StoreError::ChunkConflict { .. }
+        | StoreError::EpochChanged { .. } => StatusCode::CONFLICT,
+        StoreError::ChunksGone { .. } => StatusCode::GONE,
+        StoreError::Limit { .. } | StoreError::Invalid { .. } => StatusCode::UNPROCESSABLE_ENTITY,
+        StoreError::NotOffered { .. } => StatusCode::NOT_IMPLEMENTED,
+        StoreError::Busy { .. } | StoreError::OutcomeUnknown { .. } | StoreError::Closed => {
+            StatusCode::SERVICE_UNAVAILABLE
+        }
+        _ => StatusCode::INTERNAL_SERVER_ERROR,
+    }
+}
+
+impl From<EngineError> for Problem {
+    fn from(error: EngineError) -> Self {
+        let status = match error {
+            EngineError::Store(error) => return error.into(),
+            EngineError::NoLink { .. } => StatusCode::NOT_FOUND,
+            EngineError::Evicted { .. } => StatusCode::GONE,
+            EngineError::ConversationExists { .. } => StatusCode::CONFLICT,
+            EngineError::CannotSearch => StatusCode::NOT_IMPLEMENTED,
+            EngineError::StoredItem { .. }
+            | EngineError::StoredState { .. }
+            | EngineError::Layers(_)
+            | EngineError::LayerState(_)
+            | EngineError::Offload(_) => StatusCode::INTERNAL_SERVER_ERROR,
+            _ => StatusCode::UNPROCESSABLE_ENTITY,
+        };
+        Self::of(error.kind(), status, &error)
+    }
+}

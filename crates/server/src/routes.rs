@@ -1,0 +1,149 @@
+//! All routes: the server's own, the API's, and whatever else goes to providers.
+
+use axum::Router;
+use axum::extract::{DefaultBodyLimit, State};
+use axum::http::header::CONTENT_TYPE;
+use axum::http::{Method, StatusCode};
+use axum::middleware::{from_fn, from_fn_with_state};
+use axum::response::{IntoResponse, Response};
+use utoipa::OpenApi as _;
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+use crate::app::App;
+use crate::documents::ProblemDocument;
+use crate::problem::{Code, Problem};
+use crate::{api, auth, extract, limits, metrics, proxy};
+
+/// The API's description.
+#[derive(utoipa::OpenApi)]
+#[openapi(
+    info(
+        title = "Contexture",
+        description = "Conversations that are kept, resolved and compiled.",
+        license(name = "MIT OR Apache-2.0", identifier = "MIT OR Apache-2.0"),
+    ),
+    components(schemas(ProblemDocument)),
+    modifiers(&Keys),
+    security((), ("key" = []), ("bearer" = [])),
+)]
+struct Description;
+
+struct Keys;
+
+impl utoipa::Modify for Keys {
+    fn modify(&self, openapi: &mut utoipa::openapi::OpenApi) {
+        use utoipa::openapi::security::{
+            ApiKey, ApiKeyValue, Http, HttpAuthScheme, SecurityScheme,
+        };
+        let components = openapi.components.get_or_insert_default();
+        let key =
+            SecurityScheme::ApiKey(ApiKey::Header(ApiKeyValue::new(auth::KEY_HEADER.as_str())));
+        components.add_security_scheme("key", key);
+        components.add_security_scheme(
+            "bearer",
+            SecurityScheme::Http(Http::new(HttpAuthScheme::Bearer)),
+        );
+    }
+}
+
+/// The description of the API: OpenAPI 3.1, as JSON.
+#[must_use]
+pub fn openapi() -> String {
+    let (_, description) = described().split_for_parts();
+    description.to_pretty_json().unwrap_or_default()
+}
+
+fn described() -> OpenApiRouter<App> {
+    OpenApiRouter::with_openapi(Description::openapi())
+        .merge(open())
+        .merge(known())
+}
+
+/// What anybody may ask.
+fn open() -> OpenApiRouter<App> {
+    OpenApiRouter::new()
+        .routes(routes!(health))
+        .routes(routes!(describe))
+}
+
+/// What a caller is needed for.
+fn known() -> OpenApiRouter<App> {
+    OpenApiRouter::new()
+        .routes(routes!(metrics::show))
+        .merge(api::router())
+}
+
+/// Every route there is.
+pub(crate) fn router(app: &App) -> Router {
+    let body_bytes = app.config().server.limits.body_bytes;
+    let (open, _) = open().split_for_parts();
+    let (known, _) = known().split_for_parts();
+    let own: Router<App> = known
+        .route_layer(from_fn_with_state(app.clone(), limits::in_time))
+        .route_layer(from_fn_with_state(app.clone(), auth::enter))
+        .merge(open)
+        .method_not_allowed_fallback(other_method)
+        .route_layer(DefaultBodyLimit::max(body_bytes));
+    own.fallback_service(proxy::router(app))
+        .layer(from_fn(metrics::measure))
+        .with_state(app.clone())
+}
+
+/// `OPTIONS` lists the methods, which the router adds; other methods are not allowed.
+async fn other_method(method: Method) -> Response {
+    if method == Method::OPTIONS {
+        return StatusCode::NO_CONTENT.into_response();
+    }
+    Problem::new(
+        Code::MethodNotAllowed,
+        format!("{method} is not possible here; `allow` lists what is"),
+    )
+    .into_response()
+}
+
+/// Whether the server and its database answer.
+#[utoipa::path(
+    get, path = "/health", tag = "server", security(()),
+    responses(
+        (status = 200, description = "Both answer", body = Health),
+        (status = 503, description = "The database does not", body = ProblemDocument, content_type = "application/problem+json"),
+    )
+)]
+async fn health(State(app): State<App>) -> Result<extract::Json<Health>, Problem> {
+    let owner = &app.config().server.owner;
+    let list = contexture::store::ListConversations {
+        limit: Some(1),
+        ..Default::default()
+    };
+    if let Err(error) = app.engine().conversations(owner, list).await {
+        tracing::error!(%error, "the database does not answer");
+        let code = Code::Of("database", StatusCode::SERVICE_UNAVAILABLE);
+        return Err(Problem::new(
+            code,
+            "the database does not answer; the log says how",
+        ));
+    }
+    Ok(extract::Json(Health {
+        status: "ok",
+        version: env!("CARGO_PKG_VERSION"),
+    }))
+}
+
+/// That all is well.
+#[derive(serde::Serialize, utoipa::ToSchema)]
+struct Health {
+    /// `ok`.
+    status: &'static str,
+    /// The server's version.
+    version: &'static str,
+}
+
+/// This description.
+#[utoipa::path(
+    get, path = "/openapi.json", tag = "server", security(()),
+    responses((status = 200, description = "OpenAPI 3.1", body = serde_json::Value))
+)]
+async fn describe() -> impl IntoResponse {
+    ([(CONTENT_TYPE, "application/json")], openapi())
+}

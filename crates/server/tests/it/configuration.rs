@@ -1,0 +1,174 @@
+//! What a configuration may say, and what is said about one that is wrong.
+
+use contexture::Owner;
+use contexture_server::config::{Scope, UpstreamFormat};
+use contexture_server::{Config, Overrides};
+
+const WHOLE: &str = r#"
+[server]
+listen = "127.0.0.1:9000"
+db = "support.db"
+owner = "acme/ada"
+[server.limits]
+body_bytes = 1000
+per_minute = 600
+
+[[keys]]
+name = "laptop"
+sha256 = "2cf24dba5fb0a30e26e83b2ac5b9e29e1b161e5c1fa7425e73043362938b9824"
+owner = "acme/ada"
+scopes = ["read"]
+
+[upstreams.openai]
+format = "openai"
+base_url = "https://api.openai.com"
+key_env = "OPENAI_API_KEY"
+default = true
+
+[policies.frugal]
+window = 16000
+
+[[routes]]
+upstream = "openai"
+model = "gpt-*"
+key = "laptop"
+policy = "frugal"
+"#;
+
+#[test]
+fn everything_that_may_be_said() {
+    let config = Config::parse(WHOLE, "contexture.toml").unwrap();
+    assert_eq!(config.server.limits.body_bytes, 1000);
+    assert_eq!(config.server.limits.headers, 100);
+    assert_eq!(config.keys[0].scopes, [Scope::Read]);
+    assert_eq!(config.upstreams["openai"].format, UpstreamFormat::OpenAi);
+    assert_eq!(
+        config.policies["frugal"].table["window"].as_integer(),
+        Some(16000)
+    );
+    assert_eq!(config.routes[0].model.as_deref(), Some("gpt-*"));
+    assert!(!format!("{config:?}").contains("2cf24d"));
+}
+
+#[test]
+fn flags_go_before_the_file_and_the_file_before_defaults() {
+    let file = Config::parse(WHOLE, "contexture.toml").unwrap();
+    let kept = file.clone().with(Overrides::default()).server;
+    assert_eq!(kept.listen.port(), 9000);
+    assert_eq!(kept.db.as_deref(), Some("support.db"));
+    let said = file.with(Overrides {
+        listen: Some("127.0.0.1:1".parse().unwrap()),
+        db: Some("other.db".to_owned()),
+        owner: Some(Owner::new("bob").unwrap()),
+    });
+    assert_eq!(said.server.listen.port(), 1);
+    assert_eq!(said.server.db.as_deref(), Some("other.db"));
+    assert_eq!(said.server.owner.as_str(), "bob");
+    let default = Config::default().server;
+    assert_eq!(default.listen.to_string(), "127.0.0.1:8484");
+    assert_eq!(default.owner, Owner::local());
+}
+
+#[test]
+fn what_is_wrong_is_named_with_its_line() {
+    let key = |rest: &str| {
+        format!(
+            "[[keys]]\nname = \"a\"\nowner = \"o\"\nsha256 = \"{}\"\n{rest}",
+            "0".repeat(64)
+        )
+    };
+    let upstream = |rest: &str| format!("[upstreams.a]\nformat = \"openai\"\n{rest}");
+    let cases: &[(String, &str)] = &[
+        (
+            "[server]\nlisen = 1".into(),
+            "c.toml:2: lisen: unknown field `lisen`",
+        ),
+        ("[server".into(), "c.toml:1: "),
+        (
+            "[server]\nlisten = \"here\"".into(),
+            "c.toml:2: listen: invalid socket address syntax",
+        ),
+        ("[server]\nowner = \"a b\"".into(), "c.toml:2: owner: "),
+        (
+            "[server.limits]\n\nheaders = 3".into(),
+            "c.toml:3: server.limits.headers: 3 is too little; at least 16",
+        ),
+        (
+            "[server.limits]\nbody_bytes = -1".into(),
+            "c.toml:2: body_bytes: ",
+        ),
+        (
+            "[[keys]]\nname = \"a\"\nowner = \"o\"\nsha256 = \"secret\"".into(),
+            "c.toml:4: sha256: expected the key's SHA-256",
+        ),
+        (
+            "[[keys]]\nname = \"a\"\nowner = \"o\"".into(),
+            "c.toml:1: missing field `sha256`",
+        ),
+        (
+            key("scopes = [\"root\"]"),
+            "c.toml:5: scopes: unknown variant `root`",
+        ),
+        (
+            key(&key("")),
+            "c.toml:6: keys[1].name: there is another key \"a\"",
+        ),
+        (
+            upstream("base_url = \"file:///etc\""),
+            "c.toml:3: upstreams.a.base_url: expected an address",
+        ),
+        (
+            upstream("base_url = \"https://a:b@c\""),
+            "c.toml:3: upstreams.a.base_url: no credentials belong",
+        ),
+        (
+            upstream("base_url = \"https://\""),
+            "c.toml:3: upstreams.a.base_url: expected https://HOST",
+        ),
+        (
+            upstream("base_url = \"https://a?b=c\""),
+            "c.toml:3: upstreams.a.base_url: neither a query",
+        ),
+        (
+            upstream("base_url = \"https://a\"\nkey_env = \"A\"\nkey_file = \"b\""),
+            "c.toml:5: upstreams.a.key_file: key_env says",
+        ),
+        (
+            "[upstreams.api]\nformat = \"openai\"\nbase_url = \"https://a\"".into(),
+            "c.toml:1: upstreams.api: paths under /api are taken",
+        ),
+        (
+            "[upstreams.a]\nformat = \"gemini\"\nbase_url = \"https://a\"\ndefault = true\n\
+             [upstreams.b]\nformat = \"gemini\"\nbase_url = \"https://b\"\ndefault = true"
+                .into(),
+            "c.toml:8: upstreams.b.default: a is the default for gemini already",
+        ),
+        (
+            "[[routes]]\npolicy = \"p\"".into(),
+            "c.toml:2: routes[0].policy: there is no policy \"p\"; none is configured",
+        ),
+        (
+            "[policies.q]\n[[routes]]\nupstream = \"u\"\npolicy = \"q\"".into(),
+            "c.toml:3: routes[0].upstream: there is no upstream \"u\"; none is configured",
+        ),
+        (
+            "[policies.q]\n[[routes]]\npolicy = \"p\"".into(),
+            "c.toml:3: routes[0].policy: there is no policy \"p\"; there are q",
+        ),
+    ];
+    for (text, expected) in cases {
+        let error = Config::parse(text, "c.toml").unwrap_err().to_string();
+        assert!(error.starts_with(expected), "{text}\n{error}\n{expected}");
+        assert!(
+            !error.contains("secret") && !error.contains('\n'),
+            "{error}"
+        );
+    }
+    let error = Config::load("no/such.toml".as_ref())
+        .unwrap_err()
+        .to_string();
+    assert!(
+        error.starts_with("no/such.toml: cannot be read: "),
+        "{error}"
+    );
+}

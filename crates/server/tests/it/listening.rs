@@ -1,0 +1,190 @@
+//! Where it listens, what it answers to requests that fit nowhere, and how it ends.
+
+use std::net::SocketAddr;
+
+use contexture::Engine;
+use contexture_server::{App, Config, ServeError, Server};
+use reqwest::Method;
+use serde_json::json;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpStream;
+
+use crate::stand::Stand;
+
+#[tokio::test]
+async fn its_own_pages_are_there() {
+    let stand = Stand::new().await;
+    assert_eq!(stand.get("/health").await.ok()["status"], "ok");
+    let description = stand.get("/openapi.json").await.ok();
+    assert!(description["openapi"].as_str().unwrap().starts_with("3.1"));
+    let figures = stand.get("/metrics").await;
+    assert!(
+        figures.text.contains("contexture_http_requests_total"),
+        "{}",
+        figures.text
+    );
+}
+
+#[tokio::test]
+async fn it_does_not_listen_elsewhere_without_keys() {
+    for listen in ["0.0.0.0:0", "[::]:0", "192.0.2.1:80"] {
+        let config =
+            Config::parse(&format!("[server]\nlisten = \"{listen}\""), "test.toml").unwrap();
+        let error = Server::bind(App::new(Engine::in_memory(), config))
+            .await
+            .unwrap_err();
+        assert!(
+            matches!(error, ServeError::NoKeys { address } if address == listen.parse().unwrap())
+        );
+    }
+    let key = format!(
+        "[[keys]]\nname = \"k\"\nowner = \"o\"\nsha256 = \"{}\"",
+        "0".repeat(64)
+    );
+    let config = Config::parse(
+        &format!("[server]\nlisten = \"0.0.0.0:0\"\n{key}"),
+        "test.toml",
+    )
+    .unwrap();
+    let server = Server::bind(App::new(Engine::in_memory(), config))
+        .await
+        .unwrap();
+    assert_ne!(server.address().port(), 0);
+}
+
+#[tokio::test]
+async fn an_address_that_is_taken_is_named() {
+    let stand = Stand::new().await;
+    let mut config = Config::default();
+    config.server.listen = stand.address;
+    let error = Server::bind(App::new(Engine::in_memory(), config))
+        .await
+        .unwrap_err();
+    assert!(
+        error.to_string().contains(&stand.address.to_string()),
+        "{error}"
+    );
+}
+
+#[tokio::test]
+async fn what_fits_nowhere_is_a_problem() {
+    let stand = Stand::new().await;
+    stand.get("/nothing/here").await.refused(404, "not_found");
+    stand.get("/api/v1/nothing").await.refused(404, "not_found");
+    let put = stand
+        .call(Method::PUT, "/api/v1/conversations", &json!({}))
+        .await;
+    put.refused(405, "method_not_allowed");
+    assert_eq!(put.headers["allow"], "GET,HEAD,POST");
+    let options = stand
+        .send(stand.request(Method::OPTIONS, "/api/v1/conversations"))
+        .await;
+    assert_eq!(options.status, 204);
+    assert_eq!(options.headers["allow"], "GET,HEAD,POST");
+    let head = stand.send(stand.request(Method::HEAD, "/health")).await;
+    assert_eq!((head.status.as_u16(), head.text.as_str()), (200, ""));
+}
+
+#[tokio::test]
+async fn bodies_must_be_json_and_not_too_large() {
+    let stand = Stand::with("[server.limits]\nbody_bytes = 100").await;
+    let path = "/api/v1/conversations";
+    let plain = stand
+        .request(Method::POST, path)
+        .header("content-type", "text/plain")
+        .body("{}");
+    stand
+        .send(plain)
+        .await
+        .refused(415, "unsupported_media_type");
+    let broken = stand
+        .request(Method::POST, path)
+        .header("content-type", "application/json")
+        .body("{");
+    stand.send(broken).await.refused(400, "bad_json");
+    stand
+        .post(path, &json!({"id": 1}))
+        .await
+        .refused(400, "bad_body");
+    stand
+        .post(path, &json!({"title": "x".repeat(100)}))
+        .await
+        .refused(413, "body_too_large");
+    stand.post(path, &json!({"id": "a"})).await.ok();
+}
+
+/// Sends raw bytes and reads what comes until the connection closes.
+async fn raw(address: SocketAddr, bytes: &[u8]) -> String {
+    let mut stream = TcpStream::connect(address).await.unwrap();
+    // The server may close before all is sent.
+    let _ = stream.write_all(bytes).await;
+    let mut out = Vec::new();
+    let _ = stream.read_to_end(&mut out).await;
+    String::from_utf8_lossy(&out).into_owned()
+}
+
+#[tokio::test]
+async fn heads_have_limits() {
+    let stand =
+        Stand::with("[server.limits]\nheader_bytes = 8192\nheaders = 20\nheader_seconds = 1").await;
+    let large = format!(
+        "GET /health HTTP/1.1\r\nhost: localhost\r\nx: {}\r\n\r\n",
+        "y".repeat(9000)
+    );
+    assert!(
+        raw(stand.address, large.as_bytes())
+            .await
+            .starts_with("HTTP/1.1 431")
+    );
+    let many: String = (0..30).map(|n| format!("x{n}: y\r\n")).collect();
+    let many = format!("GET /health HTTP/1.1\r\nhost: localhost\r\n{many}\r\n");
+    assert!(
+        raw(stand.address, many.as_bytes())
+            .await
+            .starts_with("HTTP/1.1 431")
+    );
+    // A head that never ends is cut off.
+    let slow = raw(stand.address, b"GET /health HTTP/1.1\r\nhost: ").await;
+    assert!(!slow.contains("200 OK"), "{slow}");
+}
+
+#[tokio::test]
+async fn stopping_finishes_what_runs() {
+    let mut stand = Stand::new().await;
+    let body = json!({"id": "late"}).to_string();
+    let mut stream = TcpStream::connect(stand.address).await.unwrap();
+    let head = format!(
+        "POST /api/v1/conversations HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n\
+         expect: 100-continue\r\ncontent-length: {}\r\n\r\n",
+        body.len()
+    );
+    stream.write_all(head.as_bytes()).await.unwrap();
+    // The server asks for the body: the request runs.
+    let mut told = [0; 25];
+    stream.read_exact(&mut told).await.unwrap();
+    assert!(told.starts_with(b"HTTP/1.1 100"));
+    stand.stop();
+    stream.write_all(body.as_bytes()).await.unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).await.unwrap();
+    assert!(answer.starts_with("HTTP/1.1 201"), "{answer}");
+    let address = stand.address;
+    stand.stopped().await;
+    TcpStream::connect(address).await.unwrap_err();
+}
+
+#[tokio::test]
+async fn what_does_not_end_in_time_is_cut_off() {
+    let mut stand = Stand::with("[server.limits]\ndrain_seconds = 0").await;
+    let mut stream = TcpStream::connect(stand.address).await.unwrap();
+    let head = "POST /api/v1/conversations HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n\
+                expect: 100-continue\r\ncontent-length: 10\r\n\r\n";
+    stream.write_all(head.as_bytes()).await.unwrap();
+    let mut told = [0; 25];
+    stream.read_exact(&mut told).await.unwrap();
+    stand.stop();
+    stand.stopped().await;
+    let mut rest = Vec::new();
+    let _ = stream.read_to_end(&mut rest).await;
+    assert!(!rest.starts_with(b"HTTP/1.1 201"));
+}
