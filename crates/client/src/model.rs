@@ -2,6 +2,7 @@
 
 use async_trait::async_trait;
 use contexture_llm::{Model, ModelError, ModelRequest, ModelResponse, ModelStream};
+use contexture_telemetry::client_retried;
 use contexture_wire::Format;
 use reqwest::header::HeaderMap;
 use reqwest::redirect::Policy;
@@ -128,6 +129,7 @@ impl HttpModel {
             match wait.filter(|wait| Instant::now() + *wait < call.deadline) {
                 None => return Err(error),
                 Some(wait) => {
+                    client_retried(request.format, &request.model, error.kind());
                     let wait_ms = u64::try_from(wait.as_millis()).unwrap_or(u64::MAX);
                     tracing::debug!(
                         tries,

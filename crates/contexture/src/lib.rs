@@ -132,6 +132,9 @@ pub use contexture_client as client;
 /// Conversations: `contexture-engine`.
 pub use contexture_engine as engine;
 
+/// What traces and metrics are told: `contexture-telemetry`.
+pub use contexture_telemetry as telemetry;
+
 /// Runs of agents over conversations: `contexture-runs`.
 pub use contexture_runs as runs;
 

@@ -3,12 +3,14 @@
 use std::sync::Arc;
 
 use contexture_compile::{
-    Advice, Band, CompileRequest, Compiled, Content, Contribution, Payload, Plan, Report, Rewriting,
+    Advice, Band, CompileRequest, Compiled, Content, Contribution, Payload, Plan, Refusal, Report,
+    Rewriting,
 };
 use contexture_ir::{BranchName, ContentHash, NodeId};
 use contexture_layers::{LayerEvent, Outcome};
 use contexture_render::{Renderer, XmlRenderer};
 use contexture_store::At;
+use contexture_telemetry::{self as telemetry, Operation};
 use contexture_wire::{Format, Renames};
 use tracing::Instrument;
 
@@ -145,9 +147,17 @@ impl Conversation {
         self.tell(|| Happened::CompileStart {
             model: inputs.request.model.clone(),
         });
+        let (format, model) = (inputs.request.dialect.format, inputs.request.model.clone());
         let span = compile_span(self, &inputs.request);
+        let operation = Operation::compile(format, &model, span.clone());
         let compiling = self.compile_calibrated(&mut inputs, &given, options.cancel);
-        let compiled = compiling.instrument(span).await?;
+        let compiled = compiling.instrument(span.clone()).await;
+        operation.end(compiled.as_ref().err().map(Refusal::kind));
+        let compiled = compiled?;
+        span.record("ctx.compile.tokens", compiled.report.totals.tokens);
+        let segments = compiled.report.segments.iter();
+        let omitted = segments.map(|segment| segment.omitted_tokens).sum();
+        telemetry::compiled(format, &model, compiled.report.totals.tokens, omitted);
         self.tell(|| done(&inputs.request, &compiled.report));
         Ok(CompiledCall {
             outcomes: said.outcomes,

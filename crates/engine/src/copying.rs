@@ -13,6 +13,8 @@ use contexture_ir::{ContentHash, Item};
 use contexture_offload::{Holding, Key, OffloadError, Scope};
 use contexture_store::{AppendRequest, Appended, NewItem, NodeKind};
 
+use contexture_telemetry::items_appended;
+
 use crate::conversation::Conversation;
 use crate::copies::CopyReport;
 use crate::error::EngineError;
@@ -28,6 +30,9 @@ impl Conversation {
         let outputs = self.long_outputs(&request.items);
         let appended = self.store().append(self.owner(), self.id(), request);
         let appended = appended.await?;
+        if !appended.replayed {
+            items_appended(appended.nodes.len());
+        }
         let mut report = CopyReport::default();
         for (content, text) in outputs {
             self.copy(content, text, &mut report).await;

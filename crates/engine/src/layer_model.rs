@@ -9,6 +9,8 @@ use contexture_layers::LayerError;
 use contexture_llm::{Model, ModelRequest};
 use contexture_wire::lift;
 
+use crate::asked::answered;
+
 /// The model that layers may ask.
 #[derive(Clone, Debug)]
 pub(crate) struct LayerModel {
@@ -26,12 +28,13 @@ impl LayerModel {
         let compiled = Compiler::new(catalogue).compile(&asked, &self.target);
         let compiled = compiled.map_err(LayerError::failed)?;
         let format = self.target.format();
-        let answer = self.model.answer(ModelRequest {
+        let request = ModelRequest {
             format,
             model: self.target.model().to_owned(),
             payload: compiled.payload.to_json(),
-        });
-        let answer = answer.await.map_err(LayerError::failed)?;
+        };
+        let answer = answered(&*self.model, request).await;
+        let answer = answer.map_err(LayerError::failed)?;
         let answer = lift(format, &answer.body).map_err(LayerError::failed)?;
         let items = answer.transcript.items.iter();
         let said = items.filter(|item| matches!(item, Item::Message(_)));

@@ -7,6 +7,7 @@
 //! Not here: HTTP, SQL, providers' formats, the decisions of the compiler.
 
 mod appending;
+mod asked;
 mod branches;
 mod builder;
 mod calibrating;
@@ -52,7 +53,7 @@ mod save;
 mod search;
 mod secrets;
 mod seen;
-pub mod spans;
+mod spans;
 mod state_list;
 mod state_node;
 mod targets;

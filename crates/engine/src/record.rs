@@ -10,6 +10,7 @@ use contexture_store::{
     AppendAt, AppendRequest, At, NewItem, Node, NodeKind, OnMoved, ReadRequest, StateChange,
     StateKey, StatePatch,
 };
+use contexture_telemetry::{cache_read, compacted};
 use contexture_wire::{Kind, Loss, lift};
 use tracing::{Instrument, Span};
 
@@ -225,12 +226,16 @@ impl Conversation {
         recorded.nodes = appended.nodes;
         recorded.branch = appended.branch.unwrap_or(recorded.branch);
         if !appended.replayed {
+            let model = &call.report.target.model;
+            let predicted = call.report.cache.predicted.read;
+            cache_read(call.format(), model, recorded.usage.as_ref(), predicted);
             self.learn(&call.report, recorded.usage.as_ref()).await;
             self.tell(|| Happened::Recorded {
                 response: id,
                 usage: recorded.usage.clone(),
             });
             for compaction in adopted.into_iter().flat_map(|adopted| adopted.nodes) {
+                compacted();
                 self.tell(|| Happened::Compacted { compaction });
             }
         }

@@ -1,11 +1,10 @@
-//! What tracing is told of calls: OpenTelemetry's names for calls of models, and no content.
+//! The spans of compiling and recording, without content.
 //!
-//! The names are those of <https://opentelemetry.io/docs/specs/semconv/gen-ai/>; what has none there is
-//! under `ctx.`.
+//! Not here: those of calls of models, tools and agents, and all metrics (`contexture-telemetry`).
 
 use contexture_compile::CompileRequest;
-use contexture_ir::{FinishReason, ResponseInfo, Usage};
-use contexture_wire::Format;
+use contexture_ir::ResponseInfo;
+use contexture_telemetry::{provider_of, tell_finish, tell_usage};
 use tracing::Span;
 use tracing::field::Empty;
 
@@ -20,6 +19,8 @@ pub(crate) fn compile_span(chat: &Conversation, request: &CompileRequest) -> Spa
         gen_ai.conversation.id = chat.id().as_str(),
         ctx.compile.window = request.window,
         ctx.compile.reserve = request.reserve,
+        ctx.compile.tokens = Empty,
+        error.type = Empty,
     )
 }
 
@@ -35,6 +36,7 @@ pub(crate) fn record_span(chat: &Conversation) -> Span {
         gen_ai.usage.output_tokens = Empty,
         gen_ai.usage.cache_read.input_tokens = Empty,
         gen_ai.usage.cache_creation.input_tokens = Empty,
+        gen_ai.usage.reasoning.output_tokens = Empty,
     )
 }
 
@@ -54,42 +56,5 @@ pub(crate) fn tell_answer(span: &Span, model: Option<&str>, info: &ResponseInfo)
     }
     if let Some(usage) = &info.usage {
         tell_usage(span, usage);
-    }
-}
-
-/// Who stands behind a format, by OpenTelemetry's names.
-#[must_use]
-pub const fn provider_of(format: Format) -> &'static str {
-    match format {
-        Format::Anthropic => "anthropic",
-        Format::Gemini => "gcp.gen_ai",
-        _ => "openai",
-    }
-}
-
-/// Why an answer ended, on a span that has `gen_ai.response.finish_reasons`.
-pub fn tell_finish(span: &Span, finish: &FinishReason) {
-    let reasons = serde_json::json!([finish.as_str()]).to_string();
-    span.record("gen_ai.response.finish_reasons", reasons.as_str());
-}
-
-/// What a call used, on a span that has the fields `gen_ai.usage.…`; what was not said is not told.
-pub fn tell_usage(span: &Span, usage: &Usage) {
-    let figures = [
-        ("gen_ai.usage.input_tokens", usage.input_tokens),
-        ("gen_ai.usage.output_tokens", usage.output_tokens),
-        (
-            "gen_ai.usage.cache_read.input_tokens",
-            usage.cache_read_tokens,
-        ),
-        (
-            "gen_ai.usage.cache_creation.input_tokens",
-            usage.cache_write_tokens,
-        ),
-    ];
-    for (name, figure) in figures {
-        if let Some(figure) = figure {
-            span.record(name, figure);
-        }
     }
 }

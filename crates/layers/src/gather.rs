@@ -156,7 +156,7 @@ async fn recalled(layer: &dyn Erased, state: &AnyState, call: Recall<'_>) -> Sai
         context: &apart,
         ..call
     };
-    let mut ended = guarded(spec.timeouts.recall, layer.recall(state, &call)).await;
+    let mut ended = guarded(layer, Hook::Recall, layer.recall(state, &call)).await;
     for said in ended.iter_mut().flatten() {
         name(said, spec.id.as_str());
     }

@@ -1,12 +1,13 @@
 //! Running hooks: each in its own time, on a copy of its state, unable to harm another.
 
 use std::panic::AssertUnwindSafe;
-use std::time::Duration;
 
 use contexture_ir::{Item, Raw};
+use contexture_telemetry::{layer_failed, tell_error};
 use contexture_tools::Checker;
 use futures_util::FutureExt;
 use futures_util::future::join_all;
+use tracing::Instrument;
 
 use crate::context::HookContext;
 use crate::decision::{ChildEnd, Gate, RunEnd, ToolRequest, Verdict};
@@ -20,23 +21,43 @@ use crate::panics::panicked;
 use crate::spec::OnError;
 use crate::states::{LayerStates, Now, Slot};
 
-/// Runs a hook within its time. A panic is a failure like any other.
+/// Runs a hook within its time, in a span of its own. A panic is a failure like any other.
 pub(crate) async fn guarded<T, E: From<LayerError>>(
-    limit: Option<Duration>,
-    hook: impl Future<Output = Result<T, E>>,
+    layer: &dyn Erased,
+    hook: Hook,
+    run: impl Future<Output = Result<T, E>>,
 ) -> Result<T, E> {
-    let caught = AssertUnwindSafe(hook).catch_unwind();
-    let ended = match limit {
-        None => caught.await,
-        Some(limit) => match tokio::time::timeout(limit, caught).await {
-            Ok(ended) => ended,
-            Err(_) => {
-                let ms = limit.as_millis();
-                return Err(LayerError::TimedOut { ms }.into());
-            }
-        },
+    let spec = layer.spec();
+    let span = tracing::debug_span!(
+        "contexture.layer",
+        ctx.layer.id = spec.id.as_str(),
+        ctx.layer.hook = hook.as_str(),
+        error.type = tracing::field::Empty,
+    );
+    let limit = spec.timeouts.of(hook);
+    let caught = AssertUnwindSafe(run)
+        .catch_unwind()
+        .instrument(span.clone());
+    let caught = match limit {
+        None => Some(caught.await),
+        Some(limit) => tokio::time::timeout(limit, caught).await.ok(),
     };
-    ended.unwrap_or_else(|panic| Err(panicked(&panic).into()))
+    let (ended, kind) = match caught {
+        Some(Ok(ended)) => (ended, "failed"),
+        Some(Err(panic)) => (Err(panicked(&panic).into()), "panicked"),
+        None => {
+            let ms = limit.unwrap_or_default().as_millis();
+            (Err(LayerError::TimedOut { ms }.into()), "timed_out")
+        }
+    };
+    if ended.is_err() {
+        tell_error(&span, kind);
+        // A function is a tool, and told as one.
+        if hook != Hook::Function {
+            layer_failed(spec.id.as_str(), hook.as_str(), kind);
+        }
+    }
+    ended
 }
 
 /// A copy of a layer's state for one hook, and what the hook tells.
@@ -76,13 +97,13 @@ impl Attempt {
 
 /// Runs a hook on a copy of the state, within its time: `None` where the layer has no state.
 macro_rules! attempt {
-    ($layer:ident, $slot:ident, $context:expr, $limit:ident, |$state:ident, $apart:ident| $hook:expr) => {
+    ($layer:ident, $slot:ident, $context:expr, $name:ident, |$state:ident, $apart:ident| $hook:expr) => {
         match Attempt::new($layer, $slot, $context) {
             None => None,
             Some(Err(error)) => Some(Err(error.into())),
             Some(Ok(mut attempt)) => {
                 let ($state, $apart) = (&mut attempt.state, &attempt.context);
-                let ended = guarded($layer.spec().timeouts.$limit, $hook).await;
+                let ended = guarded($layer, Hook::$name, $hook).await;
                 Some(attempt.end($layer, $slot, $context, ended))
             }
         }
@@ -150,7 +171,7 @@ impl Layers {
                 Now::Broken(_) => None,
                 Now::Absent => {
                     let apart = context.apart();
-                    let run = guarded(layer.spec().timeouts.init, layer.init(&apart)).await;
+                    let run = guarded(layer, Hook::Init, layer.init(&apart)).await;
                     Some(begun(layer, slot, run.map(Some), context, &apart))
                 }
             };
@@ -173,7 +194,7 @@ impl Layers {
         let mut outcomes = Vec::new();
         for (layer, slot) in self.iter().zip(&mut states.slots) {
             let given = items.clone();
-            let run = attempt!(layer, slot, context, on_append, |state, apart| layer
+            let run = attempt!(layer, slot, context, OnAppend, |state, apart| layer
                 .on_append(state, given, apart));
             if let Some(changed) = judged(layer, slot, Hook::OnAppend, run, &mut outcomes)? {
                 items = changed;
@@ -197,7 +218,7 @@ impl Layers {
         let mut fixed: Option<Vec<Item>> = None;
         for (layer, slot) in self.iter().zip(&mut states.slots) {
             let seen = fixed.as_deref().unwrap_or(answer);
-            let run = attempt!(layer, slot, context, after_model, |state, apart| layer
+            let run = attempt!(layer, slot, context, AfterModel, |state, apart| layer
                 .after_model(state, seen, apart));
             match judged(layer, slot, Hook::AfterModel, run, &mut outcomes)? {
                 None | Some(Verdict::Pass) => {}
@@ -220,7 +241,7 @@ impl Layers {
         let mut outcomes = Vec::new();
         let mut gate = Gate::Allow;
         for (layer, slot) in self.iter().zip(&mut states.slots) {
-            let run = attempt!(layer, slot, context, before_tool, |state, apart| layer
+            let run = attempt!(layer, slot, context, BeforeTool, |state, apart| layer
                 .before_tool(state, call, apart));
             let said = match judged(layer, slot, Hook::BeforeTool, run, &mut outcomes) {
                 Ok(said) => said.unwrap_or_default(),
@@ -260,7 +281,7 @@ impl Layers {
                 Err(error) => return Some(Err(error)),
             };
             let hook = layer.observe(&mut attempt.state, &seen, &attempt.context);
-            let ended = guarded(layer.spec().timeouts.observe, hook).await;
+            let ended = guarded(layer, Hook::Observe, hook).await;
             Some(Ok((attempt, ended)))
         }))
         .await;
@@ -293,7 +314,7 @@ impl Layers {
                 continue;
             };
             let apart = context.apart();
-            let run = guarded(layer.spec().timeouts.child, layer.on_spawn(from, &apart)).await;
+            let run = guarded(layer, Hook::OnSpawn, layer.on_spawn(from, &apart)).await;
             let run = begun(layer, slot, run, context, &apart);
             judged(layer, slot, Hook::OnSpawn, Some(run), &mut outcomes)?;
         }
@@ -313,7 +334,7 @@ impl Layers {
         let mut outcomes = Vec::new();
         for ((layer, slot), from) in self.iter().zip(&mut child.slots).zip(&parent.slots) {
             let Some(from) = from.ready() else { continue };
-            let run = attempt!(layer, slot, context, child, |state, apart| layer
+            let run = attempt!(layer, slot, context, OnParentUpdate, |state, apart| layer
                 .on_parent_update(state, from, apart));
             judged(layer, slot, Hook::OnParentUpdate, run, &mut outcomes)?;
         }
@@ -334,7 +355,7 @@ impl Layers {
         let mut outcomes = Vec::new();
         for ((layer, slot), from) in self.iter().zip(&mut parent.slots).zip(&child.slots) {
             let Some(from) = from.ready() else { continue };
-            let run = attempt!(layer, slot, context, child, |state, apart| layer
+            let run = attempt!(layer, slot, context, OnReturn, |state, apart| layer
                 .on_return(state, from, end, apart));
             judged(layer, slot, Hook::OnReturn, run, &mut outcomes)?;
         }
@@ -350,7 +371,7 @@ impl Layers {
     ) -> Vec<Outcome> {
         let mut outcomes = Vec::new();
         for (layer, slot) in self.iter().zip(&mut states.slots) {
-            let run = attempt!(layer, slot, context, on_complete, |state, apart| layer
+            let run = attempt!(layer, slot, context, OnComplete, |state, apart| layer
                 .on_complete(state, end, apart));
             told(layer, slot, Hook::OnComplete, run, &mut outcomes);
         }
@@ -363,9 +384,7 @@ impl Layers {
         for (layer, slot) in self.iter().zip(&states.slots).rev() {
             let run = match slot.ready() {
                 None => None,
-                Some(state) => {
-                    Some(guarded(layer.spec().timeouts.dispose, layer.dispose(state)).await)
-                }
+                Some(state) => Some(guarded(layer, Hook::Dispose, layer.dispose(state)).await),
             };
             told(layer, slot, Hook::Dispose, run, &mut outcomes);
         }
@@ -395,7 +414,7 @@ impl Layers {
             return Err(LayerError::failed(format!("no layer has a function {tool:?}")).into());
         };
         fits(&function.input, arguments).map_err(|why| FunctionError::Arguments { why })?;
-        let run = attempt!(layer, slot, context, function, |state, apart| async {
+        let run = attempt!(layer, slot, context, Function, |state, apart| async {
             let result = layer.call(state, function.name, arguments, apart).await?;
             if let Some(schema) = &function.output {
                 fits(schema, &result).map_err(|why| FunctionError::Result { why })?;

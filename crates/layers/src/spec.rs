@@ -6,6 +6,7 @@ use contexture_compile::{Band, Budget, Stability};
 use serde::{Deserialize, Serialize};
 
 use crate::id::LayerId;
+use crate::outcome::Hook;
 
 /// What a layer's state belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -75,6 +76,26 @@ pub struct Timeouts {
     pub dispose: Option<Duration>,
     /// A call of one of its functions. Default 30 s.
     pub function: Option<Duration>,
+}
+
+impl Timeouts {
+    /// That of a hook.
+    pub(crate) const fn of(&self, hook: Hook) -> Option<Duration> {
+        match hook {
+            Hook::Init => self.init,
+            // It computes and never waits.
+            Hook::ProjectHistory => None,
+            Hook::OnSpawn | Hook::OnParentUpdate | Hook::OnReturn => self.child,
+            Hook::OnAppend => self.on_append,
+            Hook::Recall => self.recall,
+            Hook::AfterModel => self.after_model,
+            Hook::BeforeTool => self.before_tool,
+            Hook::Function => self.function,
+            Hook::Observe => self.observe,
+            Hook::OnComplete => self.on_complete,
+            Hook::Dispose => self.dispose,
+        }
+    }
 }
 
 impl Default for Timeouts {

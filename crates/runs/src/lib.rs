@@ -21,7 +21,6 @@ mod panics;
 pub mod parallel;
 mod protocols;
 mod retry;
-mod spans;
 mod tools;
 mod until;
 mod usage;

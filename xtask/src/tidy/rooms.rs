@@ -77,6 +77,10 @@ pub(crate) const ROOMS: &[Room] = &[
     Room::pure("contexture-tools", 1),
     Room::pure("contexture-compile", 2),
     Room::pure("contexture-sessions", 2),
+    Room {
+        only: Some(&["contexture-ir", "contexture-wire"]),
+        ..Room::new("contexture-telemetry", 2)
+    },
     Room::new("contexture-store", 2),
     Room::new("contexture-llm", 2),
     Room::new("contexture-layers", 3),

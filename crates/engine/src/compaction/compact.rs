@@ -120,11 +120,6 @@ impl Conversation {
     /// # Errors
     /// [`EngineError::NothingToCompact`], [`EngineError::CoverOverlap`], the store's `StateConflict` if
     /// somebody compacted meanwhile (nothing is stored then), or its other errors.
-    #[tracing::instrument(
-        name = "contexture.compact",
-        skip_all,
-        fields(gen_ai.conversation.id = self.id().as_str())
-    )]
     pub async fn compact(
         &self,
         target: &Target,
@@ -166,6 +161,11 @@ impl Conversation {
         self.store_compaction(draft).await
     }
 
+    #[tracing::instrument(
+        name = "contexture.compact",
+        skip_all,
+        fields(gen_ai.conversation.id = self.id().as_str())
+    )]
     async fn draft_advised(
         &self,
         target: &Target,
@@ -214,6 +214,7 @@ impl Conversation {
         });
         let change = draft.covers.change(&entries)?;
         let head = self.append_state(Some(new), change).await?;
+        contexture_telemetry::compacted();
         self.tell(|| Happened::Compacted { compaction: node });
         Ok(Compacted { node, head, draft })
     }

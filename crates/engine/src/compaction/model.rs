@@ -13,6 +13,8 @@ use contexture_llm::{Model, ModelRequest};
 use contexture_tokens::{TokenCounter, counter_for};
 use contexture_wire::{Kind, lift};
 
+use crate::asked::answered;
+
 use super::compactor::{CompactRequest, Compactor, CompactorError};
 
 /// Of the space of a request the lines take at most so many per cent: counts may be estimates.
@@ -67,14 +69,12 @@ impl ModelCompactor {
             .with(Contribution::system("summariser", task.system))
             .compile(&task.items, &self.target)?;
         let format = self.target.format();
-        let answer = self
-            .model
-            .answer(ModelRequest {
-                format,
-                model: self.target.model().to_owned(),
-                payload: compiled.payload.to_json(),
-            })
-            .await?;
+        let request = ModelRequest {
+            format,
+            model: self.target.model().to_owned(),
+            payload: compiled.payload.to_json(),
+        };
+        let answer = answered(&*self.model, request).await?;
         let lifted = lift(format, &answer.body)?;
         if lifted.kind != Kind::Response {
             return Err(CompactorError::NotAResponse { format });

@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex};
 
 use contexture_compile::Target;
 use contexture_ir::user;
+use metrics_util::debugging::{DebugValue, DebuggingRecorder};
 use serde_json::json;
 use tracing::field::{Field, Visit};
 use tracing::span::{Attributes, Id, Record};
@@ -78,10 +79,20 @@ fn seen(fields: &Fields) -> BTreeMap<&'static str, &str> {
         .collect()
 }
 
+fn values(value: DebugValue) -> Vec<f64> {
+    match value {
+        DebugValue::Counter(sum) => vec![f64::from(u32::try_from(sum).unwrap())],
+        DebugValue::Histogram(values) => values.into_iter().map(f64::from).collect(),
+        DebugValue::Gauge(_) => Vec::new(),
+    }
+}
+
 #[tokio::test]
 async fn a_call_is_told_in_the_words_of_opentelemetry() {
     let spans = Spans::default();
     let _guard = tracing::subscriber::set_default(spans.clone());
+    let recorder = DebuggingRecorder::new();
+    let _recorder = metrics::set_default_local_recorder(&recorder);
     let chat = chat().await;
     chat.save([user("a word nobody else says")]).await.unwrap();
     let target = Target::anthropic("claude-sonnet-4-5")
@@ -96,11 +107,36 @@ async fn a_call_is_told_in_the_words_of_opentelemetry() {
         "usage": {"input_tokens": 12, "output_tokens": 3,
             "cache_read_input_tokens": 5, "cache_creation_input_tokens": 7},
     });
-    chat.record(&call, &answer.to_string()).await.unwrap();
+    // Once more is as if it had not been.
+    for _ in 0..2 {
+        chat.record(&call, &answer.to_string()).await.unwrap();
+    }
 
+    let heard: BTreeMap<String, Vec<f64>> = recorder
+        .snapshotter()
+        .snapshot()
+        .into_vec()
+        .into_iter()
+        .map(|(key, _, _, value)| (key.key().name().to_owned(), values(value)))
+        .collect();
+    let tokens = |tokens: u64| vec![f64::from(u32::try_from(tokens).unwrap())];
+    assert_eq!(heard["ctx.items.appended"], [2.0]);
+    assert_eq!(
+        heard["ctx.compile.tokens"],
+        tokens(call.report.totals.tokens)
+    );
+    assert_eq!(heard["ctx.compile.omitted_tokens"], [0.0]);
+    assert_eq!(heard["ctx.compile.duration"].len(), 1);
+    assert_eq!(heard["ctx.cache.read_tokens"], [5.0]);
+    let predicted = call.report.cache.predicted.read;
+    assert_eq!(heard["ctx.cache.predicted_read_tokens"], tokens(predicted));
+    assert_eq!(heard.len(), 6, "{heard:?}");
+
+    let total = call.report.totals.tokens.to_string();
     let compiles = spans.of("contexture.compile");
     let wanted = fields(&[
         ("ctx.compile.reserve", "1000"),
+        ("ctx.compile.tokens", &total),
         ("ctx.compile.window", "50000"),
         ("gen_ai.conversation.id", "c"),
         ("gen_ai.provider.name", "anthropic"),
@@ -118,7 +154,10 @@ async fn a_call_is_told_in_the_words_of_opentelemetry() {
         ("gen_ai.usage.input_tokens", "24"),
         ("gen_ai.usage.output_tokens", "3"),
     ]);
-    assert_eq!(records.iter().map(seen).collect::<Vec<_>>(), [wanted]);
+    assert_eq!(
+        records.iter().map(seen).collect::<Vec<_>>(),
+        [wanted.clone(), wanted]
+    );
     let all = format!("{:?}", spans.0.lock().unwrap());
     assert!(!all.contains("nobody else"), "{all}");
 }

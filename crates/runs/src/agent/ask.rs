@@ -9,8 +9,9 @@ use contexture_ir::{
 use contexture_layers::Verdict;
 use contexture_llm::{ModelError, ModelRequest};
 use contexture_store::{NewItem, StateChange};
+use contexture_telemetry::ModelCall;
 use contexture_wire::lift;
-use tracing::{Instrument as _, Span};
+use tracing::Instrument as _;
 
 use super::entry::VERSION;
 use super::event::RunNews;
@@ -21,7 +22,6 @@ use super::spending::price;
 use crate::cancel::Cancelled;
 use crate::error::RunError;
 use crate::retry::Retryable;
-use crate::spans::{chat_span, tell_delta, tell_error};
 use crate::usage::Spent;
 
 /// What a call of a model came to.
@@ -30,6 +30,17 @@ enum Streamed {
     /// What came until it was called off.
     Cut(String, Cancelled),
     Failed(ModelError),
+}
+
+impl Streamed {
+    /// What kind of failure it was, if one.
+    const fn failed(&self) -> Option<&'static str> {
+        match self {
+            Self::Whole(_) => None,
+            Self::Cut(..) => Some("cancelled"),
+            Self::Failed(error) => Some(error.kind()),
+        }
+    }
 }
 
 impl Run {
@@ -127,8 +138,13 @@ impl Run {
                 model: call.report.target.model.clone(),
                 payload: call.payload.to_json(),
             };
-            let span = chat_span(&request, self.chat.id().as_str());
-            match self.streamed(request, &span).instrument(span.clone()).await {
+            let conversation = Some(self.chat.id().as_str());
+            let mut told = ModelCall::begin(request.format, &request.model, conversation);
+            let span = told.span().clone();
+            let streaming = self.streamed(request, &mut told).instrument(span);
+            let streamed = streaming.await;
+            told.end(streamed.failed());
+            match streamed {
                 Streamed::Whole(body) => return Ok(body),
                 Streamed::Cut(body, cancelled) => {
                     self.keep_cut(call, &body).await?;
@@ -148,27 +164,21 @@ impl Run {
         }
     }
 
-    async fn streamed(&self, request: ModelRequest, span: &Span) -> Streamed {
+    async fn streamed(&self, request: ModelRequest, told: &mut ModelCall) -> Streamed {
         let begun = self.abort.guard(self.agent.model.stream(request)).await;
         let mut stream = match begun {
             Err(cancelled) => return Streamed::Cut(String::new(), cancelled),
-            Ok(Err(error)) => {
-                tell_error(span, error.kind());
-                return Streamed::Failed(error);
-            }
+            Ok(Err(error)) => return Streamed::Failed(error),
             Ok(Ok(stream)) => stream,
         };
         loop {
             match self.abort.guard(stream.next()).await {
                 Err(cancelled) => return Streamed::Cut(stream.so_far().body, cancelled),
                 Ok(Some(Ok(event))) => {
-                    tell_delta(span, &event);
+                    told.event(&event);
                     self.tell(|| RunNews::Delta(event));
                 }
-                Ok(Some(Err(error))) => {
-                    tell_error(span, error.kind());
-                    return Streamed::Failed(error);
-                }
+                Ok(Some(Err(error))) => return Streamed::Failed(error),
                 Ok(None) => return Streamed::Whole(stream.so_far().body),
             }
         }

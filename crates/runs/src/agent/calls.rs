@@ -9,8 +9,10 @@ use std::vec::IntoIter;
 use contexture_ir::{NodeId, Raw};
 use contexture_layers::{Gate, Offered, Rerun, ToolRequest};
 use contexture_store::StateChange;
+use contexture_telemetry::Operation;
 use contexture_tools::{Call as ToolsCall, Name, ToolId, Verdict, arguments};
 use futures_util::future::join_all;
+use tracing::Instrument as _;
 
 use super::approval::Decision;
 use super::entry::VERSION;
@@ -97,7 +99,11 @@ impl Run {
             Planned::Tool(permit) => self.tools(of, call, permit, guidance, rest).await,
             Planned::Function(arguments) => self.function(of, &call, &arguments, &guidance).await,
             Planned::Task(task) => {
-                let (result, changes) = Box::pin(self.delegate(of, &call, &task)).await?;
+                let operation = Operation::tool(&call.call.name, &call.call.call_id);
+                let delegated = Box::pin(self.delegate(of, &call, &task));
+                let delegated = delegated.instrument(operation.span().clone()).await;
+                let (result, changes) = delegated?;
+                operation.end(result.as_ref().err().map(ToolFailure::kind));
                 let output = told(answer(&call.call.call_id, result), &guidance);
                 self.output(of, &call, output, changes).await
             }

@@ -2,6 +2,7 @@
 
 use contexture_engine::{Conversation, EngineError};
 use contexture_ir::Item;
+use contexture_telemetry::Operation;
 use tracing::Instrument as _;
 
 use super::config::Agent;
@@ -12,7 +13,6 @@ use super::outcome::{Ended, Turn};
 use super::run::{Run, said_by_user};
 use super::situation::Next;
 use crate::error::RunError;
-use crate::spans::{agent_span, tell_error};
 use crate::until::{Snapshot, Stop};
 
 impl Run {
@@ -26,11 +26,13 @@ impl Run {
             return self.as_it_ended(ended);
         }
         let (agent, chat, id) = (&self.record.agent, self.chat.id(), self.id.to_string());
-        let span = agent_span(agent, chat.as_str(), &id, self.record.depth);
+        let operation = Operation::agent(agent, chat.as_str(), &id, self.record.depth);
+        let span = operation.span().clone();
         let ended = self.driven().instrument(span.clone()).await;
-        if let Err(error) = &ended {
-            tell_error(&span, error.kind());
+        if let Ok(turn) = &ended {
+            span.record("ctx.run.status", turn.end.as_str());
         }
+        operation.end(ended.as_ref().err().map(RunError::kind));
         ended
     }
 

@@ -35,3 +35,15 @@ pub enum Ended {
         calls: Vec<NodeId>,
     },
 }
+
+impl Ended {
+    /// The lower-case word.
+    #[must_use]
+    pub const fn as_str(&self) -> &'static str {
+        match self {
+            Self::Completed => "completed",
+            Self::Stopped { .. } => "stopped",
+            Self::Waiting { .. } => "waiting",
+        }
+    }
+}

@@ -5,6 +5,8 @@
 use contexture_engine::EngineError;
 use contexture_ir::{FunctionCallOutput, Item, NodeId, Origin, Output, Part, Raw};
 use contexture_store::{NewItem, StateChange};
+use contexture_telemetry::Operation;
+use tracing::Instrument as _;
 
 use super::appending::Said;
 use super::event::RunNews;
@@ -40,8 +42,11 @@ impl Run {
     ) -> Result<(), RunError> {
         loop {
             let chat = self.chat.clone();
+            let operation = Operation::tool(&call.call.name, &call.call.call_id);
             let called = chat.call_in(&mut self.session, call.node, &call.call.name, arguments);
-            let result = match called.await {
+            let called = called.instrument(operation.span().clone()).await;
+            operation.end(called.as_ref().err().map(EngineError::kind));
+            let result = match called {
                 Ok(result) => Ok(ToolOutput::from(shown(&result))),
                 Err(EngineError::Function(error)) => Err(ToolFailure::failed(error)),
                 Err(error) => return Err(error.into()),

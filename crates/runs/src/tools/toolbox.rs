@@ -6,6 +6,7 @@ use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 
 use contexture_layers::Rerun;
+use contexture_telemetry::Operation;
 use contexture_tools::{
     Call, Group, Loaded, Policy, Registry, Resolved, Route, Tool, ToolError, ToolId, Verdict,
 };
@@ -16,7 +17,6 @@ use super::handler::{Handler, ToolCall, ToolFailure, ToolOptions, ToolOutput};
 use super::permit::{Approval, Permit, Resolution};
 use crate::cancel::Abort;
 use crate::panics::said;
-use crate::spans::{tell_error, tool_span};
 
 /// Tools, what runs each of them, and what may run.
 ///
@@ -169,12 +169,10 @@ impl ToolBox {
     /// # Errors
     /// [`ToolFailure`]; `Denied`, `Unknown` and `BadArguments` mean that it did not run.
     pub async fn run(&self, permit: Permit, abort: &Abort) -> Result<ToolOutput, ToolFailure> {
-        let span = tool_span(&permit.tool().to_string(), permit.call_id());
+        let operation = Operation::tool(&permit.tool().to_string(), permit.call_id());
         let run = self.run_permitted(permit, abort);
-        let ended = run.instrument(span.clone()).await;
-        if let Err(failure) = &ended {
-            tell_error(&span, failure.kind());
-        }
+        let ended = run.instrument(operation.span().clone()).await;
+        operation.end(ended.as_ref().err().map(ToolFailure::kind));
         ended
     }
 

@@ -1,0 +1,21 @@
+//! What traces and metrics are told of agents' work, in OpenTelemetry's names, and no content.
+//!
+//! The names are those of <https://github.com/open-telemetry/semantic-conventions-genai>; what has none there is under
+//! `ctx.`. Spans go to [`tracing`], figures to [`metrics`]: without a subscriber and a recorder, which are the program's,
+//! both cost next to nothing. [`METRICS`] lists the figures; `docs/observability.md` shows them and the spans.
+//!
+//! Not here: the spans of compiling and recording, which are the engine's; sending anything anywhere (`contexture-otlp`).
+
+mod counts;
+mod metric;
+mod model_call;
+mod operation;
+mod provider;
+mod tell;
+
+pub use counts::{cache_read, client_retried, compacted, compiled, items_appended, layer_failed};
+pub use metric::{METRICS, Metric, MetricKind, describe};
+pub use model_call::ModelCall;
+pub use operation::Operation;
+pub use provider::provider_of;
+pub use tell::{tell_error, tell_finish, tell_usage};

@@ -1,0 +1,132 @@
+//! A call of a model, told by whoever makes it.
+
+use contexture_ir::{ResponseInfo, Usage};
+use contexture_wire::{Format, StreamEvent};
+use metrics::{Label, histogram};
+use tracing::Span;
+use tracing::field::Empty;
+
+use crate::counts::{count, model_labels};
+use crate::metric::{CALL_DURATION, FIRST_CHUNK, TOKEN_USAGE};
+use crate::operation::Operation;
+use crate::tell::{tell_finish, tell_usage};
+
+/// A call of a model: a span `chat`, and when it is over how long it took and what it used. Dropped before its end it was
+/// called off; what had come by then counts.
+#[derive(Debug)]
+pub struct ModelCall {
+    operation: Operation,
+    usage: Usage,
+    model: Option<String>,
+    begun: bool,
+}
+
+impl ModelCall {
+    /// A call that begins, in a conversation if it is of one.
+    #[must_use]
+    pub fn begin(format: Format, model: &str, conversation: Option<&str>) -> Self {
+        let mut labels = model_labels(format, model);
+        labels.push(Label::from_static_parts("gen_ai.operation.name", "chat"));
+        let span = tracing::info_span!(
+            "chat",
+            gen_ai.operation.name = "chat",
+            gen_ai.provider.name = crate::provider_of(format),
+            gen_ai.request.model = model,
+            gen_ai.conversation.id = conversation,
+            gen_ai.response.id = Empty,
+            gen_ai.response.model = Empty,
+            gen_ai.response.finish_reasons = Empty,
+            gen_ai.usage.input_tokens = Empty,
+            gen_ai.usage.output_tokens = Empty,
+            gen_ai.usage.cache_read.input_tokens = Empty,
+            gen_ai.usage.cache_creation.input_tokens = Empty,
+            gen_ai.usage.reasoning.output_tokens = Empty,
+            error.type = Empty,
+        );
+        Self {
+            operation: Operation::new(CALL_DURATION, labels, span),
+            usage: Usage::default(),
+            model: None,
+            begun: false,
+        }
+    }
+
+    /// Its span.
+    #[must_use]
+    pub const fn span(&self) -> &Span {
+        self.operation.span()
+    }
+
+    /// A part of its answer has come.
+    pub fn event(&mut self, event: &StreamEvent) {
+        match event {
+            StreamEvent::Started { id, model } => self.who(id.as_deref(), model.as_deref()),
+            StreamEvent::Finished {
+                finish: Some(finish),
+            } => tell_finish(self.span(), finish),
+            StreamEvent::Usage(usage) => self.used(usage),
+            _ => {}
+        }
+        if !std::mem::replace(&mut self.begun, true) {
+            histogram!(FIRST_CHUNK, self.labels()).record(self.operation.elapsed());
+        }
+    }
+
+    /// Its whole answer has come.
+    pub fn answer(&mut self, model: Option<&str>, info: &ResponseInfo) {
+        self.who(info.id.as_deref(), model);
+        if let Some(finish) = &info.finish {
+            tell_finish(self.span(), finish);
+        }
+        if let Some(usage) = &info.usage {
+            self.used(usage);
+        }
+    }
+
+    /// It is over: well, or with a failure of this kind, a short stable word.
+    pub fn end(mut self, failed: Option<&'static str>) {
+        self.operation.set_end(failed);
+    }
+
+    /// What is known of it by now.
+    fn labels(&self) -> Vec<Label> {
+        let mut labels = self.operation.labels().to_vec();
+        let model = self.model.clone();
+        labels.extend(model.map(|model| Label::new("gen_ai.response.model", model)));
+        labels
+    }
+
+    fn who(&mut self, id: Option<&str>, model: Option<&str>) {
+        if let Some(id) = id {
+            self.span().record("gen_ai.response.id", id);
+        }
+        if let Some(model) = model {
+            self.span().record("gen_ai.response.model", model);
+            self.model = Some(model.to_owned());
+        }
+    }
+
+    /// Usage as it is known by now: what comes later in a stream counts from its beginning.
+    fn used(&mut self, usage: &Usage) {
+        tell_usage(self.span(), usage);
+        self.usage.input_tokens = usage.input_tokens.or(self.usage.input_tokens);
+        self.usage.output_tokens = usage.output_tokens.or(self.usage.output_tokens);
+    }
+}
+
+impl Drop for ModelCall {
+    fn drop(&mut self) {
+        let all = self.labels();
+        for (what, tokens) in [
+            ("input", self.usage.input_tokens),
+            ("output", self.usage.output_tokens),
+        ] {
+            if let Some(tokens) = tokens {
+                let mut labels = all.clone();
+                labels.push(Label::from_static_parts("gen_ai.token.type", what));
+                histogram!(TOKEN_USAGE, labels).record(count(tokens));
+            }
+        }
+        self.operation.set_labels(all);
+    }
+}

@@ -1,0 +1,116 @@
+//! What takes time: a span while it goes on, a figure when it is over.
+
+use std::time::{Duration, Instant};
+
+use contexture_wire::Format;
+use metrics::{Label, histogram};
+use tracing::Span;
+use tracing::field::Empty;
+
+use crate::counts::model_labels;
+use crate::metric::{AGENT_DURATION, COMPILE_DURATION, TOOL_DURATION};
+use crate::tell::tell_error;
+
+/// What was dropped before its end.
+const CALLED_OFF: &str = "cancelled";
+
+/// Something that takes time. It is to be [ended](Self::end); dropped before, it was called off.
+#[derive(Debug)]
+pub struct Operation {
+    span: Span,
+    duration: &'static str,
+    labels: Vec<Label>,
+    began: Instant,
+    failed: Option<&'static str>,
+}
+
+impl Operation {
+    pub(crate) fn new(duration: &'static str, labels: Vec<Label>, span: Span) -> Self {
+        Self {
+            span,
+            duration,
+            labels,
+            began: Instant::now(),
+            failed: Some(CALLED_OFF),
+        }
+    }
+
+    /// An agent at work, each time it is driven.
+    #[must_use]
+    pub fn agent(agent: &str, conversation: &str, run: &str, depth: u32) -> Self {
+        let span = tracing::info_span!(
+            "invoke_agent",
+            gen_ai.operation.name = "invoke_agent",
+            gen_ai.agent.name = agent,
+            gen_ai.conversation.id = conversation,
+            ctx.run.id = run,
+            ctx.run.depth = depth,
+            ctx.run.status = Empty,
+            error.type = Empty,
+        );
+        let labels = vec![Label::new("gen_ai.agent.name", agent.to_owned())];
+        Self::new(AGENT_DURATION, labels, span)
+    }
+
+    /// A tool that runs, or a function of a layer, or another agent called as a tool.
+    #[must_use]
+    pub fn tool(tool: &str, call: &str) -> Self {
+        let span = tracing::info_span!(
+            "execute_tool",
+            gen_ai.operation.name = "execute_tool",
+            gen_ai.tool.name = tool,
+            gen_ai.tool.call.id = call,
+            gen_ai.tool.r#type = "function",
+            error.type = Empty,
+        );
+        let labels = vec![
+            Label::new("gen_ai.tool.name", tool.to_owned()),
+            Label::from_static_parts("gen_ai.tool.type", "function"),
+        ];
+        Self::new(TOOL_DURATION, labels, span)
+    }
+
+    /// A compile, told in this span, which has `error.type`.
+    #[must_use]
+    pub fn compile(format: Format, model: &str, span: Span) -> Self {
+        Self::new(COMPILE_DURATION, model_labels(format, model), span)
+    }
+
+    /// Its span.
+    #[must_use]
+    pub const fn span(&self) -> &Span {
+        &self.span
+    }
+
+    /// It is over: well, or with a failure of this kind, a short stable word.
+    pub fn end(mut self, failed: Option<&'static str>) {
+        self.failed = failed;
+    }
+
+    pub(crate) fn set_end(&mut self, failed: Option<&'static str>) {
+        self.failed = failed;
+    }
+
+    pub(crate) fn elapsed(&self) -> Duration {
+        self.began.elapsed()
+    }
+
+    pub(crate) fn labels(&self) -> &[Label] {
+        &self.labels
+    }
+
+    pub(crate) fn set_labels(&mut self, labels: Vec<Label>) {
+        self.labels = labels;
+    }
+}
+
+impl Drop for Operation {
+    fn drop(&mut self) {
+        let mut labels = std::mem::take(&mut self.labels);
+        if let Some(kind) = self.failed {
+            tell_error(&self.span, kind);
+            labels.push(Label::from_static_parts("error.type", kind));
+        }
+        histogram!(self.duration, labels).record(self.began.elapsed());
+    }
+}
