@@ -61,7 +61,7 @@ pub fn meaning_hash(item: &Item) -> Option<ContentHash> {
 /// Length-prefixed pieces, text joined while it is adjacent.
 #[derive(Default)]
 struct Form {
-    hasher: blake3::Hasher,
+    pieces: Vec<u8>,
     text: String,
 }
 
@@ -109,18 +109,14 @@ impl Form {
     }
 
     fn bytes(&mut self, bytes: &[u8]) {
-        self.hasher.update(&(bytes.len() as u64).to_le_bytes());
-        self.hasher.update(bytes);
+        let length = (bytes.len() as u64).to_le_bytes();
+        self.pieces.extend_from_slice(&length);
+        self.pieces.extend_from_slice(bytes);
     }
 
     fn finish(mut self) -> ContentHash {
         self.flush();
-        let mut out = [0; 16];
-        let hash = self.hasher.finalize();
-        out.iter_mut()
-            .zip(hash.as_bytes())
-            .for_each(|(to, from)| *to = *from);
-        ContentHash::from_bytes(out)
+        ContentHash::of(&self.pieces)
     }
 }
 

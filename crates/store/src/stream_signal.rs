@@ -91,6 +91,10 @@ pub struct Wake {
 impl Drop for Wake {
     fn drop(&mut self) {
         let listeners = self.signals.lock();
+        // Mostly nobody waits.
+        if listeners.is_empty() {
+            return;
+        }
         match &self.scope {
             WakeScope::Stream(owner, id, stream) => {
                 let key = (owner.clone(), id.clone(), Some(*stream));

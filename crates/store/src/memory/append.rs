@@ -129,6 +129,7 @@ impl Tree {
     /// `answers` names an earlier item or a node on the path, `copied_from` any node.
     fn check_references(&self, items: &[NewItem], parent: Option<usize>) -> Result<(), Error> {
         let mut before = BTreeSet::new();
+        let answers = items.iter().any(|item| item.answers.is_some());
         for item in items {
             if let Some(call) = item.answers
                 && !before.contains(&call)
@@ -142,7 +143,9 @@ impl Tree {
             if let Some(source) = item.copied_from {
                 self.index(source)?;
             }
-            before.insert(item.id);
+            if answers {
+                before.insert(item.id);
+            }
         }
         Ok(())
     }

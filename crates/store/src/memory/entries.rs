@@ -1,6 +1,7 @@
 //! Values outside the tree, in memory.
 
 use std::collections::BTreeMap;
+use std::ops::Bound;
 use std::sync::Arc;
 
 use contexture_ir::Owner;
@@ -32,8 +33,13 @@ impl Entries {
         });
         let after = list.after.as_ref();
         let mut found = scopes
-            .flat_map(|((_, scope), slots)| slots.iter().map(move |(key, slot)| (scope, key, slot)))
-            .filter(|(_, key, _)| key.starts_with(&list.prefix))
+            .flat_map(|((_, scope), slots)| {
+                let slots = slots
+                    .range::<str, _>((Bound::Included(list.prefix.as_str()), Bound::Unbounded));
+                slots
+                    .map(move |(key, slot)| (scope, key, slot))
+                    .take_while(|(_, key, _)| key.starts_with(&list.prefix))
+            })
             .filter(|(scope, key, _)| after.is_none_or(|at| (*scope, *key) > (&at.scope, &at.key)))
             .filter_map(|(scope, key, slot)| Some((scope.clone(), slot.entry(key)?)));
         let limit = list.limit.unwrap_or(ListEntries::DEFAULT_LIMIT);

@@ -12,6 +12,7 @@ mod streams;
 mod tree;
 
 use std::cmp::Reverse;
+use std::collections::btree_map::Entry as Slot;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -52,7 +53,7 @@ pub struct MemoryStore {
 
 #[derive(Debug, Default)]
 struct World {
-    trees: BTreeMap<(Owner, ConversationId), Tree>,
+    trees: BTreeMap<Owner, BTreeMap<ConversationId, Tree>>,
     entries: Entries,
 }
 
@@ -89,25 +90,29 @@ impl MemoryStore {
 
 impl World {
     fn tree(&mut self, owner: &Owner, id: &ConversationId) -> Result<&mut Tree, Error> {
-        self.trees
-            .get_mut(&(owner.clone(), id.clone()))
-            .ok_or_else(|| Error::not_found(Thing::Conversation, id))
+        let tree = self.trees.get_mut(owner).and_then(|own| own.get_mut(id));
+        tree.ok_or_else(|| Error::not_found(Thing::Conversation, id))
+    }
+
+    fn trees(&self, owner: &Owner) -> impl Iterator<Item = &Tree> {
+        self.trees.get(owner).into_iter().flat_map(BTreeMap::values)
     }
 
     /// All at once: bounded steps matter where others wait for them.
     fn erase(&mut self, owner: &Owner, scope: &EraseScope) -> Erased {
         let mut gone = BTreeSet::new();
-        self.trees.retain(|(of, id), tree| {
-            let goes = of == owner
-                && match scope {
+        if let Some(own) = self.trees.get_mut(owner) {
+            own.retain(|id, tree| {
+                let goes = match scope {
                     EraseScope::Owner => true,
                     EraseScope::Resource(name) => tree.record.resource.as_ref() == Some(name),
                 };
-            if goes {
-                gone.insert(KeyScope::Conversation(id.clone()));
-            }
-            !goes
-        });
+                if goes {
+                    gone.insert(KeyScope::Conversation(id.clone()));
+                }
+                !goes
+            });
+        }
         let entries = self.entries.remove(|of, held| {
             let asked_for = match (scope, held) {
                 (EraseScope::Owner, _) => true,
@@ -148,12 +153,11 @@ impl Store for MemoryStore {
     ) -> Result<Conversation, Error> {
         rules::check_new_conversation(&new, &self.limits)?;
         let mut world = self.world();
-        let key = (owner.clone(), new.id.clone());
-        if world.trees.contains_key(&key) {
-            return Err(Error::already_exists(Thing::Conversation, &new.id));
+        let own = world.trees.entry(owner.clone()).or_default();
+        match own.entry(new.id.clone()) {
+            Slot::Occupied(_) => Err(Error::already_exists(Thing::Conversation, &new.id)),
+            Slot::Vacant(slot) => Ok(slot.insert(Tree::new(owner, new)).record()),
         }
-        let tree = world.trees.entry(key).or_insert(Tree::new(owner, new));
-        Ok(tree.record())
     }
 
     async fn conversation(
@@ -172,10 +176,8 @@ impl Store for MemoryStore {
         rules::check_list(&list, &self.limits)?;
         let world = self.world();
         let mut all: Vec<Conversation> = world
-            .trees
-            .iter()
-            .filter(|((of, _), _)| of == owner)
-            .map(|(_, tree)| tree.record())
+            .trees(owner)
+            .map(Tree::record)
             .filter(|one| rules::lists(&list, one))
             .filter(|one| match &list.after {
                 None => true,
@@ -211,7 +213,8 @@ impl Store for MemoryStore {
     async fn delete_conversation(&self, owner: &Owner, id: &ConversationId) -> Result<(), Error> {
         let _wake = self.signals.wake_conversation(owner, id);
         let mut world = self.world();
-        let gone = world.trees.remove(&(owner.clone(), id.clone()));
+        let own = world.trees.get_mut(owner);
+        let gone = own.and_then(|own| own.remove(id));
         gone.ok_or_else(|| Error::not_found(Thing::Conversation, id))?;
         let scope = KeyScope::Conversation(id.clone());
         world

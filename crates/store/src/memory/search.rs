@@ -88,10 +88,7 @@ fn places<'a>(
 /// An owner's conversations, the latest made first.
 fn of_owner<'a>(world: &'a World, owner: &Owner, resource: Option<&str>) -> Vec<&'a Tree> {
     let mut trees: Vec<&Tree> = world
-        .trees
-        .iter()
-        .filter(|((of, _), _)| of == owner)
-        .map(|(_, tree)| tree)
+        .trees(owner)
         .filter(|tree| resource.is_none() || tree.record.resource.as_deref() == resource)
         .collect();
     trees.sort_by_key(|tree| std::cmp::Reverse(tree.record.created_ms));
