@@ -3,6 +3,7 @@
 //! Not here: what a tool is ([`crate::ToolBox`]), child runs ([`super::children`]), how outputs are stored
 //! (`outputs`).
 
+use std::collections::BTreeSet;
 use std::iter::Peekable;
 use std::vec::IntoIter;
 
@@ -15,6 +16,7 @@ use futures_util::future::join_all;
 use tracing::Instrument as _;
 
 use super::approval::Decision;
+use super::children::Delegated;
 use super::entry::VERSION;
 use super::event::RunNews;
 use super::keys::started_key;
@@ -50,7 +52,7 @@ struct Plan {
 type Plans = Peekable<IntoIter<Plan>>;
 
 impl Run {
-    /// Runs calls. Those that wait for a person are left, and given.
+    /// Runs calls. Those that wait for a person are left; gives those to decide about, of this run and of runs below it.
     pub(crate) async fn run_calls(&mut self, calls: Calls) -> Result<Vec<NodeId>, RunError> {
         let mut plans = Vec::new();
         for call in calls.calls.clone() {
@@ -63,28 +65,38 @@ impl Run {
             self.enter_step(calls.step);
         }
         self.mark_started(&plans).await?;
+        let mut waits: Vec<NodeId> = waiting.iter().map(|plan| plan.call.node).collect();
+        let mut left: BTreeSet<NodeId> = waits.iter().copied().collect();
         let mut plans = plans.into_iter().peekable();
         while let Some(plan) = plans.next() {
-            self.carry_out(&calls, plan, &mut plans).await?;
+            let node = plan.call.node;
+            let below = self.carry_out(&calls, plan, &mut plans).await?;
+            if !below.is_empty() {
+                left.insert(node);
+                waits.extend(below);
+            }
         }
-        let waits: Vec<NodeId> = waiting.iter().map(|plan| plan.call.node).collect();
         self.next = match waits.is_empty() {
             true => Next::Ask { refused: 0 },
-            false => Next::Run(Calls {
-                calls: waiting.into_iter().map(|plan| plan.call).collect(),
-                ..calls
-            }),
+            false => {
+                let each = calls.calls.into_iter();
+                Next::Run(Calls {
+                    calls: each.filter(|call| left.contains(&call.node)).collect(),
+                    ..calls
+                })
+            }
         };
         Ok(waits)
     }
 
-    /// Carries out one call, or those that run beside each other.
+    /// Carries out one call, or those that run beside each other. Gives the calls below that wait, and with them this
+    /// one.
     async fn carry_out(
         &mut self,
         of: &Calls,
         plan: Plan,
         rest: &mut Plans,
-    ) -> Result<(), RunError> {
+    ) -> Result<Vec<NodeId>, RunError> {
         let Plan {
             call,
             planned,
@@ -96,16 +108,22 @@ impl Run {
             self.tell(|| RunNews::ToolStarted { node, call });
         }
         match planned {
-            Planned::Tool(permit) => self.tools(of, call, permit, guidance, rest).await,
-            Planned::Function(arguments) => self.function(of, &call, &arguments, &guidance).await,
+            Planned::Tool(permit) => self.tools(of, call, permit, guidance, rest).await?,
+            Planned::Function(arguments) => self.function(of, &call, &arguments, &guidance).await?,
             Planned::Task(task) => {
                 let operation = Operation::tool(&call.call.name, &call.call.call_id);
                 let delegated = Box::pin(self.delegate(of, &call, &task));
-                let delegated = delegated.instrument(operation.span().clone()).await;
-                let (result, changes) = delegated?;
+                let delegated = delegated.instrument(operation.span().clone()).await?;
+                let (result, changes) = match delegated {
+                    Delegated::Done { result, changes } => (result, changes),
+                    Delegated::Waits(calls) => {
+                        operation.end(None);
+                        return Ok(calls);
+                    }
+                };
                 operation.end(result.as_ref().err().map(ToolFailure::kind));
                 let output = told(answer(&call.call.call_id, result), &guidance);
-                self.output(of, &call, output, changes).await
+                self.output(of, &call, output, changes).await?;
             }
             Planned::Load(kit) => {
                 self.loaded.load(kit.clone());
@@ -113,14 +131,15 @@ impl Run {
                 let text = format!("{kit} is loaded: its tools can be called now");
                 let output = answer(&call.call.call_id, Ok(text.into()));
                 let output = told(output, &guidance);
-                self.output(of, &call, output, vec![change]).await
+                self.output(of, &call, output, vec![change]).await?;
             }
             Planned::Answer(result) => {
                 let output = told(answer(&call.call.call_id, result), &guidance);
-                self.output(of, &call, output, Vec::new()).await
+                self.output(of, &call, output, Vec::new()).await?;
             }
-            Planned::Wait => Ok(()),
+            Planned::Wait => {}
         }
+        Ok(Vec::new())
     }
 
     /// Runs a tool, and those behind it that may run beside it.
@@ -154,6 +173,13 @@ impl Run {
             let mut changes = Vec::new();
             if marked {
                 changes.push(StateChange::remove(started_key(self.id, call.node)?));
+            }
+            if let Ok(ToolOutput {
+                completes: Some(value),
+                ..
+            }) = &result
+            {
+                changes.extend(self.completed(value.clone())?);
             }
             let output = told(answer(&call.call.call_id, result), &guidance);
             self.output(of, &call, output, changes).await?;

@@ -12,11 +12,31 @@ use super::ended::RunEnded;
 use super::entry::{RunEntry, RunRecord, RunStatus, VERSION, head_text};
 use super::event::RunNews;
 use super::keys::{child_branch, child_id, child_key};
-use super::outcome::Turn;
+use super::outcome::{Ended, Turn};
 use super::run::{Run, json, said_by_user};
 use super::situation::{Call, Calls};
 use crate::error::RunError;
 use crate::tools::{ToolFailure, ToolOutput};
+
+/// What became of a task that was given to another agent.
+pub(crate) enum Delegated {
+    /// It is done, or cannot be.
+    Done {
+        result: Result<ToolOutput, ToolFailure>,
+        changes: Vec<StateChange>,
+    },
+    /// These calls wait for a person's decision.
+    Waits(Vec<NodeId>),
+}
+
+impl Delegated {
+    fn not(failure: ToolFailure) -> Self {
+        Self::Done {
+            result: Err(failure),
+            changes: Vec::new(),
+        }
+    }
+}
 
 impl Run {
     /// Begins a child run, or takes up the one that was begun under this name: on a branch of its own, its budget within
@@ -47,7 +67,8 @@ impl Run {
         Ok(())
     }
 
-    /// Takes back what a child gave: layers are told, and what it spent counts here.
+    /// Takes back what a child gave: layers are told, and what it spent counts here. One that waits has no end yet:
+    /// nothing is taken back.
     ///
     /// # Errors
     /// [`RunError::Engine`].
@@ -56,6 +77,13 @@ impl Run {
         child: &Run,
         turn: &Result<Turn, RunError>,
     ) -> Result<(), RunError> {
+        if let Ok(Turn {
+            end: Ended::Waiting { .. },
+            ..
+        }) = turn
+        {
+            return Ok(());
+        }
         let changes = self.taken(child, turn).await?;
         self.note("child", changes).await
     }
@@ -66,10 +94,10 @@ impl Run {
         of: &Calls,
         call: &Call,
         task: &str,
-    ) -> Result<(Result<ToolOutput, ToolFailure>, Vec<StateChange>), RunError> {
+    ) -> Result<Delegated, RunError> {
         let Some(agent) = self.agent.agents.get(&call.call.name).cloned() else {
             let why = format!("{} is no agent", call.call.name);
-            return Ok((Err(ToolFailure::Unknown { why }), Vec::new()));
+            return Ok(Delegated::not(ToolFailure::Unknown { why }));
         };
         let base = match agent.history {
             ChildHistory::Fresh => None,
@@ -79,22 +107,30 @@ impl Run {
         let mut child = match self.child(id, &agent, base, task).await {
             Ok(child) => child,
             Err(error @ RunError::Depth { .. }) => {
-                return Ok((Err(ToolFailure::failed(error)), Vec::new()));
+                return Ok(Delegated::not(ToolFailure::failed(error)));
             }
             Err(error) => return Err(error),
         };
         let turn = Box::pin(child.drive()).await;
-        if let Err(error @ RunError::Engine(EngineError::Store(_))) = turn {
+        match turn {
             // It is open still, and so is this run.
-            return Err(error);
+            Err(error @ RunError::Engine(EngineError::Store(_))) => return Err(error),
+            Ok(Turn {
+                end: Ended::Waiting { calls },
+                ..
+            }) => return Ok(Delegated::Waits(calls)),
+            _ => {}
         }
         let changes = self.taken(&child, &turn).await?;
         let result = match turn {
-            Ok(turn) => Ok(ToolOutput::from(turn.text)),
+            Ok(turn) => Ok(turn
+                .value
+                .map_or(turn.text, |value| value.get().to_owned())
+                .into()),
             Err(RunError::Cancelled(cancelled)) => Err(cancelled.into()),
             Err(error) => Err(ToolFailure::failed(error)),
         };
-        Ok((result, changes))
+        Ok(Delegated::Done { result, changes })
     }
 
     async fn taken(
@@ -132,7 +168,8 @@ impl Run {
             .budget
             .for_child(&self.spent(), &agent.agent.budget);
         config.observer = config.observer.or_else(|| self.agent.observer.clone());
-        if let Some(run) = Self::taken_up(&chat, id, &config, self.abort.child()).await? {
+        if let Some(mut run) = Self::taken_up(&chat, id, &config, self.abort.child()).await? {
+            run.channels = self.channels.clone();
             return Ok(run);
         }
         let ended = RunEnded::of(&chat, id).await?;
@@ -188,6 +225,7 @@ impl Run {
         self.spent = ended.spent.unwrap_or_default();
         self.before = self.spent.elapsed;
         self.last_text.clone_from(&ended.result);
+        self.value.clone_from(&ended.value);
         self.ended = Some(ended);
         Ok(())
     }

@@ -82,6 +82,9 @@ impl Run {
                 let reason = stop.reason;
                 return Ok(Ended::Stopped { reason });
             }
+            if self.value.is_some() && !matches!(self.next, Next::Run(_)) {
+                return Ok(Ended::Completed);
+            }
             self.may_go_on()?;
             match self.next.clone() {
                 Next::Ask { refused } => {
@@ -127,6 +130,7 @@ impl Run {
             branch: self.chat.branch(),
             end,
             text: self.last_text.clone().unwrap_or_default(),
+            value: self.value.clone(),
             spent: self.spent(),
         }
     }

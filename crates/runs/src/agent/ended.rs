@@ -24,6 +24,9 @@ pub(crate) struct RunEnded {
     /// What it gave.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) result: Option<String>,
+    /// The value it was ended with.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) value: Option<Raw>,
     /// Why it was called off or went wrong.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) why: Option<String>,
@@ -45,6 +48,7 @@ impl RunEnded {
             ended_ms: now_ms,
             spent: None,
             result: None,
+            value: None,
             why: Some("it never began".to_owned()),
         }
     }
@@ -99,6 +103,7 @@ impl RunEnded {
             ended_ms: Some(self.ended_ms),
             spent: self.spent,
             result: self.result,
+            value: self.value,
             why: self.why,
             ..entry
         }

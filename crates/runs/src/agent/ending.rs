@@ -30,6 +30,7 @@ impl Run {
             ended_ms: self.chat.engine().now_ms(),
             spent: Some(self.spent()),
             result: self.last_text.clone(),
+            value: self.value.clone(),
             why: error.map(ToString::to_string),
         };
         let why = ended.why.clone();

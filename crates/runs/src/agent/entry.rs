@@ -4,7 +4,7 @@
 //! before the first append and after the last, and says what to look at.
 
 use contexture_engine::{Conversation, EngineError, RunPlace};
-use contexture_ir::{BranchName, ConversationId, NodeId, RunId};
+use contexture_ir::{BranchName, ConversationId, NodeId, Raw, RunId};
 use contexture_store::{Expected, KeyScope, PutEntry};
 use serde::{Deserialize, Serialize};
 
@@ -106,6 +106,9 @@ pub struct RunEntry {
     /// What it gave.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub result: Option<String>,
+    /// The value that a tool or the program has ended it with.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub value: Option<Raw>,
     /// Why it was called off or went wrong.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub why: Option<String>,
@@ -127,6 +130,7 @@ impl RunEntry {
             ended_ms: None,
             spent: None,
             result: None,
+            value: None,
             why: None,
             conversation: None,
         }

@@ -24,6 +24,11 @@ pub(crate) fn stop_key(run: RunId) -> Result<StateKey, EngineError> {
     key(run, "@stop")
 }
 
+/// The value the run is ended with.
+pub(crate) fn value_key(run: RunId) -> Result<StateKey, EngineError> {
+    key(run, "@value")
+}
+
 /// What a child spent.
 pub(crate) fn child_key(run: RunId, child: RunId) -> Result<StateKey, EngineError> {
     key(run, &format!("@child/{child}"))

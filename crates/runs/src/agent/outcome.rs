@@ -1,6 +1,6 @@
 //! What a run came to.
 
-use contexture_ir::{BranchName, NodeId, RunId};
+use contexture_ir::{BranchName, NodeId, Raw, RunId};
 
 use crate::usage::Spent;
 
@@ -15,6 +15,8 @@ pub struct Turn {
     pub end: Ended,
     /// The text of the last answer.
     pub text: String,
+    /// The value that a tool or the program has ended it with.
+    pub value: Option<Raw>,
     /// What it spent, children included.
     pub spent: Spent,
 }
@@ -22,7 +24,7 @@ pub struct Turn {
 /// How a run ended that did not go wrong.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Ended {
-    /// The last answer called nothing.
+    /// The last answer called nothing, or a tool or the program has ended it with a [value](Turn::value).
     Completed,
     /// What was to stop it holds.
     Stopped {
@@ -31,7 +33,7 @@ pub enum Ended {
     },
     /// It goes on once somebody has decided about these calls: [`decide`](super::decide), then [`Run::resume`](super::Run::resume).
     Waiting {
-        /// The calls' nodes.
+        /// The calls' nodes, of this run or of runs below it.
         calls: Vec<NodeId>,
     },
 }

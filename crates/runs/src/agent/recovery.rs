@@ -3,14 +3,14 @@
 use std::time::{Duration, Instant};
 
 use contexture_engine::{Conversation, Engine, EngineError};
-use contexture_ir::{BranchName, Owner, RunId};
+use contexture_ir::{BranchName, Owner, Raw, RunId};
 use contexture_store::{At, KeyScope, ListEntries, StateChange, StateKey, StateRequest};
 use contexture_tools::Loaded;
 
 use super::config::Agent;
 use super::ended::RunEnded;
 use super::entry::{RunEntry, RunRecord, VERSION};
-use super::keys::{ENTRIES, run_key, stop_key};
+use super::keys::{ENTRIES, run_key, stop_key, value_key};
 use super::run::{Run, json};
 use super::situation::{Next, RunPath, next, texts};
 use super::spending::spent_by;
@@ -136,6 +136,13 @@ impl Run {
                 text: serde_json::from_slice(reason).unwrap_or_default(),
             },
             None => next(id, nodes)?,
+        };
+        run.value = match state.value(&value_key(id)?) {
+            Some(value) => Some(
+                Raw::parse(String::from_utf8_lossy(value))
+                    .map_err(|error| broken(error.to_string()))?,
+            ),
+            None => None,
         };
         // That of the last answer comes with what comes next.
         run.texts = match &next {

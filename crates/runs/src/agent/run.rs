@@ -20,7 +20,7 @@ use super::config::Agent;
 use super::ended::RunEnded;
 use super::entry::{RunEntry, RunRecord, VERSION, head_text};
 use super::event::{RunEvent, RunNews};
-use super::keys::{node_id, run_key, state_key, step_key};
+use super::keys::{node_id, run_key, state_key, step_key, value_key};
 use super::situation::Next;
 use super::started::Left;
 use crate::cancel::Abort;
@@ -53,6 +53,8 @@ pub struct Run {
     pub(crate) last_text: Option<String>,
     /// The text of each answer that called nothing.
     pub(crate) texts: Vec<String>,
+    /// The value it is ended with.
+    pub(crate) value: Option<Raw>,
     /// Whether what is to stop the run has still to be asked about the last answer.
     pub(crate) answered: bool,
 }
@@ -147,6 +149,7 @@ impl Run {
             steps: BTreeMap::new(),
             last_text: None,
             texts: Vec::new(),
+            value: None,
             answered: false,
         }
     }
@@ -247,11 +250,7 @@ impl Run {
     /// # Errors
     /// [`RunError::ItemMismatch`] for what cannot be written as JSON; or the store's.
     pub async fn set_state(&mut self, state: &impl Serialize) -> Result<(), RunError> {
-        let raw = Raw::from_value(state).map_err(|error| RunError::ItemMismatch {
-            what: "the state of the run".to_owned(),
-            expected: "what can be written as JSON".to_owned(),
-            found: error.to_string(),
-        })?;
+        let raw = written("the state of the run", state)?;
         let put = StateChange::put(state_key(self.id)?, VERSION, raw.get().as_bytes());
         self.note("state", vec![put]).await
     }
@@ -292,6 +291,29 @@ impl Run {
         let put = StateChange::put(key, VERSION, json(&done));
         self.note("step", vec![put]).await?;
         Ok(done)
+    }
+
+    /// Ends the run with a value, which its [turn](super::Turn::value) and lists of runs tell: whoever drives it finds it
+    /// completed, and no model is asked again. Calls of the last answer are carried out before. The first value counts.
+    ///
+    /// # Errors
+    /// [`RunError::ItemMismatch`] for what cannot be written as JSON; or the store's.
+    pub async fn complete(&mut self, value: &impl Serialize) -> Result<(), RunError> {
+        let raw = written("the value of the run", value)?;
+        match self.completed(raw)? {
+            Some(change) => self.note("value", vec![change]).await,
+            None => Ok(()),
+        }
+    }
+
+    /// Takes the value the run is ended with, to be stored; `None` where it has one.
+    pub(crate) fn completed(&mut self, value: Raw) -> Result<Option<StateChange>, RunError> {
+        if self.value.is_some() {
+            return Ok(None);
+        }
+        let put = StateChange::put(value_key(self.id)?, VERSION, value.get().as_bytes());
+        self.value = Some(value);
+        Ok(Some(put))
     }
 
     /// Marks where the run stands, under a name.
@@ -377,6 +399,15 @@ impl Run {
     pub(crate) fn last_head(&self) -> Option<NodeId> {
         self.session.context().head
     }
+}
+
+/// JSON of what a program gives.
+fn written(what: &str, value: &impl Serialize) -> Result<Raw, RunError> {
+    Raw::from_value(value).map_err(|error| RunError::ItemMismatch {
+        what: what.to_owned(),
+        expected: "what can be written as JSON".to_owned(),
+        found: error.to_string(),
+    })
 }
 
 /// JSON of what can be written.

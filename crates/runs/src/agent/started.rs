@@ -4,11 +4,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use contexture_engine::{Conversation, EngineError, state_node};
-use contexture_ir::{Extension, Item, NodeId, Origin, Raw, RunId};
-use contexture_store::{AppendAt, AppendRequest, NewItem, Node, State};
+use contexture_ir::{BranchName, Extension, Item, NodeId, Origin, Raw, RunId};
+use contexture_store::{AppendAt, AppendRequest, NewItem, Node, NodeQuery, State};
 use serde::{Deserialize, Serialize};
 
 use super::approval::Decision;
+use super::entry::RunEntry;
 use super::keys::{node_id, started_key};
 use super::situation::parse;
 
@@ -61,16 +62,25 @@ impl Left {
     }
 }
 
-/// Stores what a person decided about a call of a run that waits. Resuming the run takes it up.
+/// Stores what a person decided about a call that waits: of the run, or of one below it. Resuming the run takes it up.
 ///
 /// # Errors
-/// The store's.
+/// The store's `NotFound` where there is no such call, or its other errors.
 pub async fn decide(
     chat: &Conversation,
     run: RunId,
     call: NodeId,
     decision: Decision,
 ) -> Result<(), EngineError> {
+    let store = chat.engine().store();
+    let found = store.nodes(chat.owner(), chat.id(), NodeQuery::Id(call));
+    let of = found.await?.first().and_then(|node| node.run);
+    // It stands where the run reads it whose call it is.
+    let run = of.unwrap_or(run);
+    let chat = match RunEntry::of(chat, run).await? {
+        Some(entry) => &chat.on_branch(BranchName::new(entry.branch)?),
+        None => chat,
+    };
     let approval = Approval {
         kind: KIND.to_owned(),
         call: call.to_string(),
@@ -98,7 +108,6 @@ pub async fn decide(
         branch: chat.branch(),
     };
     let request = AppendRequest::new(at, vec![new], now);
-    let store = chat.engine().store();
     store.append(chat.owner(), chat.id(), request).await?;
     Ok(())
 }

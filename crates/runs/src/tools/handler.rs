@@ -88,6 +88,8 @@ pub struct ToolOutput {
     pub output: Output,
     /// How many bytes of text were cut off, for it was too long.
     pub cut: usize,
+    /// The value that it ends the run with, once the answer's other calls are carried out.
+    pub completes: Option<Raw>,
 }
 
 impl<T: Into<String>> From<T> for ToolOutput {
@@ -95,20 +97,28 @@ impl<T: Into<String>> From<T> for ToolOutput {
         Self {
             output: Output::Text(text.into()),
             cut: 0,
+            completes: None,
         }
     }
 }
 
 impl ToolOutput {
+    /// Ends the run with a value: no model is asked again, and [`Turn::value`](crate::Turn::value) tells it.
+    #[must_use]
+    pub fn completing(value: Raw) -> Self {
+        Self {
+            completes: Some(value.clone()),
+            ..Self::from(value.get())
+        }
+    }
+
     /// The same within a limit, a note at the place of the cut.
     pub(super) fn within(self, max_bytes: usize) -> Result<Self, ToolFailure> {
-        let text = match self.output {
+        let text = match &self.output {
+            Output::Text(text) if text.len() <= max_bytes => return Ok(self),
             Output::Text(text) => text,
             Output::Parts(_) => return self.parts_within(max_bytes),
         };
-        if text.len() <= max_bytes {
-            return Ok(Self::from(text));
-        }
         let shown = text
             .get(..text.floor_char_boundary(max_bytes))
             .unwrap_or_default();
@@ -120,6 +130,7 @@ impl ToolOutput {
         Ok(Self {
             output: Output::Text(note),
             cut,
+            completes: self.completes,
         })
     }
 

@@ -8,15 +8,17 @@ use std::sync::atomic::AtomicU32;
 use async_trait::async_trait;
 use contexture_compile::Target;
 use contexture_engine::{Clock, Conversation, Engine, EngineError, TestIds};
-use contexture_ir::{Item, Message, Role, user};
+use contexture_ir::{Item, Message, Raw, Role, user};
 use contexture_layers::builtin::Guardrails;
-use contexture_layers::{Gate, Layers};
+use contexture_layers::{Gate, Layers, Rerun};
 use contexture_llm::{Model, ModelError, ModelRequest, ModelResponse, ScriptedModel};
 use contexture_runs::{
-    Agent, Ended, Run, RunError, RunEvent, RunNews, RunStatus, Spent, Until, post, runs,
+    Agent, Decision, Delegate, Ended, Run, RunError, RunEvent, RunNews, RunStatus, Spent, ToolCall,
+    ToolOptions, ToolOutput, Until, decide, post, runs, turn_text,
 };
 use contexture_store::{MemoryStore, Store};
 use contexture_store_testkit::{Fault, Faulty};
+use contexture_tools::Tool;
 use futures_util::FutureExt as _;
 
 use crate::laws::answers;
@@ -38,6 +40,7 @@ impl Clock for Still {
 struct Came {
     status: RunStatus,
     text: String,
+    value: Option<Raw>,
     spent: Spent,
 }
 
@@ -89,6 +92,7 @@ impl Scene {
                     let came = Came {
                         status: entry.status,
                         text: entry.result.unwrap_or_default(),
+                        value: entry.value,
                         spent: timeless_spent(entry.spent.unwrap()),
                     };
                     return Ok((came, None));
@@ -99,6 +103,7 @@ impl Scene {
             let came = Came {
                 status: RunStatus::Completed,
                 text: turn.text,
+                value: turn.value,
                 spent: timeless_spent(turn.spent),
             };
             return Ok((came, Some(turn.end)));
@@ -307,4 +312,178 @@ async fn a_run_that_waits_has_taken_as_many_steps_in_every_process() {
         }
     });
     assert!(resumed.await > 10);
+}
+
+/// Calls a tool that ends the run, and one beside it.
+fn finishing() -> Scene {
+    Scene::of(|_| {
+        let schema = Raw::parse(r#"{"type":"object"}"#).unwrap();
+        let again = ToolOptions {
+            rerun: Rerun::Again,
+            ..ToolOptions::default()
+        };
+        let mut tools = tools(&Arc::default());
+        let finish = |_: ToolCall| async {
+            let value = Raw::parse(r#"{"answer":42}"#).unwrap();
+            Ok(ToolOutput::completing(value))
+        };
+        let tool = Tool::function("finish", "Ends it.", schema);
+        tools.add_with(tool, again, finish).unwrap();
+        let model = by_outputs(|outputs, _| match outputs {
+            0 => calling(&[("c1", "finish", "{}"), ("c2", "add", r#"{"a":1,"b":2}"#)]),
+            _ => saying("never said"),
+        });
+        agent(model).tools(tools)
+    })
+}
+
+#[tokio::test]
+async fn a_tool_ends_the_run_with_a_value() {
+    let scene = finishing();
+    let resumed = scene.cut_anywhere(async |cut| {
+        cut.is_the_same();
+        let value = cut.cut.0.value.as_ref().unwrap().get();
+        assert_eq!(value, r#"{"answer":42}"#, "{}", cut.at);
+        assert_eq!(cut.whole.1, &Some(Ended::Completed));
+        assert_eq!(cut.cut.0.spent.responses, 1);
+        // What was called beside it is done.
+        let said = transcript(&cut.chat).await;
+        assert_eq!(
+            said[3..],
+            [r#"output {"answer":42}"#, "output 3"],
+            "{}",
+            cut.at
+        );
+    });
+    assert!(resumed.await > 20);
+}
+
+#[tokio::test]
+async fn a_program_ends_the_run_with_a_value_and_the_first_one_counts() {
+    let scene = finishing();
+    let plain: Arc<dyn Store> = Arc::new(MemoryStore::new());
+    let chat = scene.open(Arc::clone(&plain)).await.unwrap();
+    let agent = (scene.agent)(&plain);
+    let mut run = Run::begin(&chat, &agent, [said("Work.")]).await.unwrap();
+    run.complete(&[1, 2]).await.unwrap();
+    run.complete(&"too late").await.unwrap();
+    let id = run.id();
+    drop(run);
+    let mut run = Run::resume(&chat, id, &agent).await.unwrap();
+    let turn = run.drive().await.unwrap();
+    assert_eq!(turn.end, Ended::Completed);
+    assert_eq!(turn.value.unwrap().get(), "[1,2]");
+    assert_eq!(turn.spent.responses, 0);
+    let listed = runs(chat.engine(), chat.owner(), None).await.unwrap();
+    assert_eq!(listed[0].value.as_ref().unwrap().get(), "[1,2]");
+}
+
+#[tokio::test]
+async fn the_value_of_a_child_is_its_parents_output() {
+    let chat = crate::stand::chat().await;
+    let inner = (finishing().agent)(chat.engine().store());
+    let outer = crate::stand::model([
+        calling(&[("c1", "think", r#"{"task":"What is it?"}"#)]),
+        saying("It is 42."),
+    ]);
+    let agent = agent(outer).agent("think", Delegate::new(inner, "Thinks."));
+    let turn = turn_text(&chat, &agent, "Ask.").await.unwrap();
+    assert_eq!((turn.text.as_str(), turn.value), ("It is 42.", None));
+    assert_eq!(transcript(&chat).await[2], r#"output {"answer":42}"#);
+}
+
+/// One whose child calls a tool that a person has to allow.
+fn waiting_below() -> Scene {
+    let asks = Guardrails::new().rule("asked", Gate::Ask("sure?".into()));
+    let mut scene = Scene::of(|_| {
+        let inner = by_outputs(|outputs, _| match outputs {
+            0 => calling(&[("c1", "asked", "{}")]),
+            _ => saying("Forty-two."),
+        });
+        let outer = by_outputs(|outputs, _| match outputs {
+            0 => calling(&[
+                ("c1", "think", r#"{"task":"What is it?"}"#),
+                ("c2", "add", r#"{"a":1,"b":2}"#),
+            ]),
+            _ => saying("It is 42."),
+        });
+        let thinker = Delegate::new(agent(inner), "Thinks.");
+        agent(outer).agent("think", thinker)
+    });
+    scene.layers = Layers::new().with(asks).unwrap();
+    scene
+}
+
+#[tokio::test]
+async fn a_run_waits_for_the_calls_of_runs_below_it() {
+    let denied = Decision::Deny {
+        reason: "not today".into(),
+    };
+    for (decision, output) in [
+        (Decision::Allow, "output ran"),
+        (denied, "output not today"),
+    ] {
+        let scene = waiting_below();
+        let plain: Arc<dyn Store> = Arc::new(MemoryStore::new());
+        let (came, end) = scene.go_on(Arc::clone(&plain), &plain).await.unwrap();
+        let chat = scene.open(Arc::clone(&plain)).await.unwrap();
+        let Some(Ended::Waiting { calls }) = end else {
+            unreachable!("{came:?}")
+        };
+        let listed = runs(chat.engine(), chat.owner(), None).await.unwrap();
+        let waits = |run: &contexture_runs::RunEntry| run.status == RunStatus::Waiting;
+        assert!(listed.len() == 2 && listed.iter().all(waits), "{listed:?}");
+        let root = listed.iter().find(|run| run.parent.is_none()).unwrap();
+        let child = listed.iter().find(|run| run.parent.is_some()).unwrap();
+        // What waits is the child's call; what is called beside it is done.
+        let below = chat.on_branch(child.branch.parse().unwrap());
+        assert_eq!(transcript(&below).await.last().unwrap(), "call asked");
+        assert_eq!(Some(calls[0]), below.head().await.unwrap());
+        assert_eq!(calls.len(), 1);
+        let said = transcript(&chat).await;
+        assert_eq!(said[1..], ["call think", "call add", "output 3"]);
+
+        decide(&chat, root.id().unwrap(), calls[0], decision)
+            .await
+            .unwrap();
+        let (came, end) = scene.go_on(Arc::clone(&plain), &plain).await.unwrap();
+        assert_eq!(
+            (end, came.text.as_str()),
+            (Some(Ended::Completed), "It is 42.")
+        );
+        assert_eq!(came.spent.responses, answers(&chat).await);
+        assert_eq!(came.spent.responses, 4);
+        assert_eq!(transcript(&below).await[2], output);
+        assert_eq!(transcript(&chat).await[4], "output Forty-two.");
+        let listed = runs(chat.engine(), chat.owner(), None).await.unwrap();
+        assert!(listed.iter().all(|run| run.status == RunStatus::Completed));
+    }
+}
+
+#[tokio::test]
+async fn a_run_that_waits_for_one_below_it_may_be_cut_off_anywhere() {
+    let scene = waiting_below();
+    let resumed = scene.cut_anywhere(async |cut| {
+        assert_eq!(cut.cut.1.as_ref(), cut.whole.1.as_ref(), "{}", cut.at);
+        cut.is_the_same();
+        let plain = Arc::clone(cut.chat.engine().store());
+        let Some(Ended::Waiting { calls }) = &cut.cut.1 else {
+            unreachable!("{}", cut.at)
+        };
+        let listed = runs(cut.chat.engine(), cut.chat.owner(), None)
+            .await
+            .unwrap();
+        let root = listed.iter().find(|run| run.parent.is_none()).unwrap();
+        let decided = decide(&cut.chat, root.id().unwrap(), calls[0], Decision::Allow);
+        decided.await.unwrap();
+        let (came, _) = scene.go_on(Arc::clone(&plain), &plain).await.unwrap();
+        assert_eq!(came.text, "It is 42.", "{}", cut.at);
+        assert_eq!(
+            (came.spent.responses, came.spent.steps),
+            (4, 6),
+            "{}",
+            cut.at
+        );
+    });
+    assert!(resumed.await > 20);
 }

@@ -160,11 +160,19 @@ async fn long_outputs_are_cut_with_a_note_and_parts_refused() {
     };
     let parts = |_: ToolCall| async {
         let output = Output::Parts(vec![Part::output_text("p".repeat(300))]);
-        Ok(ToolOutput { output, cut: 0 })
+        Ok(ToolOutput {
+            output,
+            cut: 0,
+            completes: None,
+        })
     };
     let short = |_: ToolCall| async {
         let output = Output::Parts(vec![Part::output_text("p")]);
-        Ok(ToolOutput { output, cut: 0 })
+        Ok(ToolOutput {
+            output,
+            cut: 0,
+            completes: None,
+        })
     };
     tools
         .add_with(tool("text"), options, |_: ToolCall| async {
