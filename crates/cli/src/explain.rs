@@ -196,7 +196,9 @@ impl From<StoreError> for Failure {
                     Thing::Conversation => {
                         failure.hint("`contexture conversations` lists those of this owner")
                     }
-                    Thing::Branch => failure.hint("`contexture branch list` shows the branches"),
+                    Thing::Branch => {
+                        failure.hint("`contexture branch list CONVERSATION` shows the branches")
+                    }
                     Thing::Checkpoint => {
                         failure.hint("`contexture log` shows the checkpoints, marked ◆")
                     }

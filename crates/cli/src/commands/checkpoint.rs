@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 
 use clap::Args;
 use contexture::Conversation;
+use contexture::store::Checkpoint;
 use owo_colors::OwoColorize as _;
 use serde_json::{Value, json};
 
@@ -11,7 +12,7 @@ use crate::ago::{ago, instant, now_ms};
 use crate::exit::Exit;
 use crate::failure::{Failure, Outcome};
 use crate::globals::Globals;
-use crate::printable::{pad, width};
+use crate::printable::{pad, short, width};
 use crate::{database, say};
 
 /// Name the place where a branch ends, to come back to with `restore`
@@ -56,16 +57,25 @@ pub(crate) async fn run(arguments: &Arguments, globals: &Globals) -> Outcome {
         }
         Some(name) => {
             let checkpoint = chat.checkpoint(name).await?;
-            let id = checkpoint.node.to_string();
-            if globals.json {
-                say::json(&json!({ "name": name, "node": id }))?;
-            } else if !globals.quiet {
-                let id = id.get(..12).unwrap_or(&id);
-                say::styled(&format!("◆ {} · {}\n", name.green(), id.magenta()))?;
-            }
+            tell(&checkpoint, globals)?;
         }
     }
     Ok(Exit::Done)
+}
+
+/// Says where a checkpoint was set.
+///
+/// # Errors
+/// The output cannot be written.
+pub(crate) fn tell(checkpoint: &Checkpoint, globals: &Globals) -> Outcome<()> {
+    let (name, id) = (checkpoint.name.as_str(), checkpoint.node.to_string());
+    if globals.json {
+        return say::json(&json!({ "name": name, "node": id }));
+    }
+    if globals.quiet {
+        return Ok(());
+    }
+    say::styled(&format!("◆ {} · {}\n", name.green(), short(&id).magenta()))
 }
 
 async fn list(chat: &Conversation, globals: &Globals) -> Outcome<()> {
@@ -92,7 +102,7 @@ async fn list(chat: &Conversation, globals: &Globals) -> Outcome<()> {
             out,
             "◆ {}  {}  {}",
             pad(checkpoint.name.as_str(), wide.unwrap_or(0)).green(),
-            id.get(..12).unwrap_or(&id).magenta(),
+            short(&id).magenta(),
             ago(checkpoint.at_ms, now).dimmed()
         );
     }

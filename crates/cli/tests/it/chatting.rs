@@ -37,11 +37,21 @@ fn each_line_is_a_turn_of_one_conversation() {
         &place,
         &[json!("Yes.")],
         "--json",
-        &["Still there?", "/quit", "never said"],
+        &[
+            "Still there?",
+            "/checkpoint here",
+            "/branch",
+            "/quit",
+            "never said",
+        ],
     );
     assert_eq!(again.code, 0, "{}", again.err);
     let told = again.documents();
-    assert_eq!((told.len(), &told[0]["text"]), (1, &json!("Yes.")));
+    assert_eq!((told.len(), &told[0]["text"]), (3, &json!("Yes.")));
+    assert_eq!(
+        (&told[1]["name"], &told[2]["branches"][0]["name"]),
+        (&json!("here"), &json!("main"))
+    );
     let exported = place.ok("export trip --to openai-chat");
     assert!(!exported.contains("never said"), "{exported}");
 }

@@ -1,5 +1,8 @@
 //! Runs that wait for a person's word: what they say waits, and that the commands they name work.
 
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::process::Stdio;
+
 use serde_json::{Value, json};
 
 use crate::command::{Place, Run};
@@ -102,4 +105,52 @@ fn a_chat_that_nobody_answers_leaves_the_call_to_be_decided() {
     assert_eq!(again.code, 0, "{}", again.err);
     assert!(again.err.starts_with("run "), "{}", again.err);
     assert_eq!(command(&again.err, "to allow"), allow, "{}", again.err);
+}
+
+#[cfg(unix)]
+#[test]
+fn ctrl_c_at_the_question_calls_the_run_off_and_the_chat_goes_on() {
+    let place = Place::new();
+    let call = json!({"calls": [{"name": "create_memory", "arguments": note()}]});
+    place.write("answers.jsonl", format!("{call}\n\"Still here.\"\n"));
+    let line = "chat -c trip --memory --ask * --script answers.jsonl";
+    let mut chat = std::process::Command::new(assert_cmd::cargo::cargo_bin!("contexture"))
+        .current_dir(place.path("."))
+        .env_clear()
+        .env("XDG_DATA_HOME", place.path("data"))
+        .args(line.split_whitespace())
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut said = chat.stdin.take().unwrap();
+    writeln!(said, "No peanuts").unwrap();
+    let mut told = BufReader::new(chat.stderr.take().unwrap());
+    let mut question = Vec::new();
+    told.read_until(b'?', &mut question).unwrap();
+    let mut rest = [0; 8];
+    told.read_exact(&mut rest).unwrap();
+    let interrupt = std::process::Command::new("kill")
+        .args(["-INT", &chat.id().to_string()])
+        .status();
+    assert!(interrupt.unwrap().success());
+    let mut cut = String::new();
+    while !cut.contains("cut off") {
+        assert!(told.read_line(&mut cut).unwrap() > 0, "{cut}");
+    }
+    writeln!(said, "Are you there?").unwrap();
+    drop(said);
+    let mut out = String::new();
+    chat.stdout
+        .take()
+        .unwrap()
+        .read_to_string(&mut out)
+        .unwrap();
+    told.read_to_string(&mut cut).unwrap();
+    assert_eq!(out, "Still here.\n", "{cut}");
+    chat.wait().unwrap();
+    let runs = place.json("runs --json");
+    assert_eq!(runs["runs"][1]["status"], "aborted", "{runs}");
+    assert_eq!(place.ok("memory list -c trip"), "");
 }

@@ -257,7 +257,10 @@ impl Run {
     async fn decision(&self, node: NodeId, request: &ToolRequest, why: &str) -> Decision {
         match self.left.decided.get(&node) {
             Some(decision) => decision.clone(),
-            None => self.agent.approver.decide(request, why).await,
+            None => {
+                let asked = self.agent.approver.decide(request, why);
+                self.abort.guard(asked).await.unwrap_or(Decision::Later)
+            }
         }
     }
 

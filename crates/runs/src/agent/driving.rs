@@ -94,6 +94,8 @@ impl Run {
                 Next::Run(calls) => {
                     let waiting = self.run_calls(calls).await?;
                     if !waiting.is_empty() {
+                        // Called off while somebody was asked, it does not wait.
+                        self.may_go_on()?;
                         return Ok(Ended::Waiting { calls: waiting });
                     }
                 }

@@ -8,10 +8,9 @@ use contexture::layers::builtin::UnknownFields;
 use contexture::runs::{Agent, Run, RunStatus, runs};
 use contexture::store::{At, NodeKind, ReadRequest};
 use contexture::{CompactOptions, Conversation, Item, Message, Role};
-use owo_colors::OwoColorize as _;
 
 use super::slash::{HELP, Slash};
-use crate::commands::{branch, compact, memory, skills};
+use crate::commands::{branch, checkpoint, compact, memory, skills};
 use crate::exit::Exit;
 use crate::failure::{Failure, Outcome};
 use crate::globals::Globals;
@@ -70,15 +69,7 @@ impl Chat<'_> {
             Slash::Branches => branch::list(chat, globals).await?,
             Slash::Branch(name) => self.branch(&name).await?,
             Slash::Rewind(count) => self.rewind(count).await?,
-            Slash::Checkpoint(name) => {
-                let checkpoint = chat.checkpoint(&name).await?;
-                let node = checkpoint.node.to_string();
-                say::styled(&format!(
-                    "◆ {} · {}\n",
-                    name.green(),
-                    short(&node).magenta()
-                ))?;
-            }
+            Slash::Checkpoint(name) => checkpoint::tell(&chat.checkpoint(&name).await?, globals)?,
             Slash::Compact => {
                 let target = self.talk.target()?;
                 let stored = chat.compact(&target, &CompactOptions::default()).await?;

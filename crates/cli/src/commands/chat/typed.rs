@@ -78,16 +78,27 @@ impl Typing {
     /// The answer to a question; nothing at the end of the input.
     pub(crate) async fn answer(&mut self, question: &str) -> Option<String> {
         say::aside(question);
+        let mut open = OpenLine(true);
         let line = self.lines.recv().await.and_then(Result::ok);
-        if line.is_none() || !self.person {
-            say::aside("\n");
-        }
+        // Whoever types ends the line too.
+        open.0 = line.is_none() || !self.person;
         line
     }
 
     /// Ends the line with the prompt.
     fn leave(&self) {
         if self.person {
+            say::aside("\n");
+        }
+    }
+}
+
+/// Ends a line that was left open, also where nobody waits for its end any more.
+struct OpenLine(bool);
+
+impl Drop for OpenLine {
+    fn drop(&mut self) {
+        if self.0 {
             say::aside("\n");
         }
     }
