@@ -132,6 +132,10 @@ pub use contexture_client as client;
 /// Conversations: `contexture-engine`.
 pub use contexture_engine as engine;
 
+/// Spans and metrics, sent to an OpenTelemetry collector: `contexture-otlp`.
+#[cfg(feature = "otlp")]
+pub use contexture_otlp as otlp;
+
 /// What traces and metrics are told: `contexture-telemetry`.
 pub use contexture_telemetry as telemetry;
 

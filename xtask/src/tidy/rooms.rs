@@ -92,6 +92,10 @@ pub(crate) const ROOMS: &[Room] = &[
         only: Some(&["contexture-ir"]),
         ..Room::new("contexture-offload", 3)
     },
+    Room {
+        only: Some(&["contexture-telemetry"]),
+        ..Room::new("contexture-otlp", 3)
+    },
     Room::new("contexture-engine", 4),
     Room {
         peers: &["contexture-engine"],
@@ -140,8 +144,13 @@ pub(crate) const RESERVED: &[Reserved] = &[
     },
     Reserved {
         libraries: &["reqwest", "ureq", "sse-stream"],
-        rooms: &["contexture-client"],
-        why: "only the client calls HTTP",
+        rooms: &["contexture-client", "contexture-otlp"],
+        why: "only the client calls HTTP, and what sends traces",
+    },
+    Reserved {
+        libraries: &["opentelemetry", "opentelemetry_sdk", "opentelemetry-otlp"],
+        rooms: &["contexture-otlp"],
+        why: "only otlp knows OpenTelemetry's types; others tell `tracing` and `metrics`",
     },
     Reserved {
         libraries: &["object_store"],

@@ -1,0 +1,39 @@
+//! Where to send what.
+
+use std::time::Duration;
+
+/// Where to send spans and metrics. What is not given here is as the standard environment variables say:
+/// `OTEL_EXPORTER_OTLP_ENDPOINT`, `OTEL_EXPORTER_OTLP_HEADERS`, `OTEL_EXPORTER_OTLP_TIMEOUT`, their forms for traces and
+/// metrics, `OTEL_METRIC_EXPORT_INTERVAL`, `OTEL_BSP_*`, `OTEL_SERVICE_NAME`, `OTEL_RESOURCE_ATTRIBUTES`.
+#[derive(Clone, Default, PartialEq, Eq)]
+pub struct OtlpOptions {
+    /// The collector's base address, to which `/v1/traces` and `/v1/metrics` are added. Without one, here or in the
+    /// environment: `http://localhost:4318`.
+    pub endpoint: Option<String>,
+    /// Headers of every request, such as a key's. They are not shown.
+    pub headers: Vec<(String, String)>,
+    /// The program's name.
+    pub service: Option<String>,
+    /// How often metrics are sent. Without it: every minute.
+    pub every: Option<Duration>,
+}
+
+impl std::fmt::Debug for OtlpOptions {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let headers: Vec<&str> = self.headers.iter().map(|(name, _)| &**name).collect();
+        f.debug_struct("OtlpOptions")
+            .field("endpoint", &self.endpoint)
+            .field("headers", &headers)
+            .field("service", &self.service)
+            .field("every", &self.every)
+            .finish()
+    }
+}
+
+impl OtlpOptions {
+    /// The address for one signal, if a base is given.
+    pub(crate) fn address(&self, signal: &str) -> Option<String> {
+        let base = self.endpoint.as_ref()?;
+        Some(format!("{}/v1/{signal}", base.trim_end_matches('/')))
+    }
+}
