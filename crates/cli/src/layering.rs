@@ -93,7 +93,7 @@ impl LayerArguments {
                     say::warning(&problem.to_string());
                 });
             }
-            layers = layers.with(Skills::new(found.skills)?)?;
+            layers = layers.with(Skills::new(found.skills)?.without_approvals())?;
         }
         Ok(layers)
     }

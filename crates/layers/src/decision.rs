@@ -33,6 +33,8 @@ pub enum Gate {
     /// It may, as far as this layer goes.
     #[default]
     Allow,
+    /// It may, and where the policy would have a person asked, nobody is. What the policy denies stays denied.
+    Approve,
     /// It may, and the model is told this with its output.
     Guide(String),
     /// A person decides, having been told this.
@@ -42,7 +44,8 @@ pub enum Gate {
 }
 
 impl Gate {
-    /// Both together: a denial before everything, the first of two; then asking; guidances are joined by lines.
+    /// Both together: a denial before everything, the first of two; then asking, then guidances, which are joined by
+    /// lines, then an approval.
     #[must_use]
     pub fn and(self, other: Self) -> Self {
         match (self, other) {
@@ -50,7 +53,8 @@ impl Gate {
             (Self::Ask(one), Self::Ask(two)) => Self::Ask(joined(one, &two)),
             (ask @ Self::Ask(_), _) | (_, ask @ Self::Ask(_)) => ask,
             (Self::Guide(one), Self::Guide(two)) => Self::Guide(joined(one, &two)),
-            (guide @ Self::Guide(_), Self::Allow) | (Self::Allow, guide @ Self::Guide(_)) => guide,
+            (guide @ Self::Guide(_), _) | (_, guide @ Self::Guide(_)) => guide,
+            (Self::Approve, _) | (_, Self::Approve) => Self::Approve,
             (Self::Allow, Self::Allow) => Self::Allow,
         }
     }

@@ -190,6 +190,15 @@ async fn a_denial_is_the_last_word_and_nobody_else_is_asked() {
 
 #[test]
 fn gates_are_joined_by_their_weight() {
+    for (other, both) in [
+        (Gate::Allow, Gate::Approve),
+        (Gate::Guide("x".to_owned()), Gate::Guide("x".to_owned())),
+        (Gate::Ask("x".to_owned()), Gate::Ask("x".to_owned())),
+        (Gate::Deny("x".to_owned()), Gate::Deny("x".to_owned())),
+    ] {
+        assert_eq!(Gate::Approve.and(other.clone()), both);
+        assert_eq!(other.and(Gate::Approve), both);
+    }
     let guide = |text: &str| Gate::Guide(text.to_owned());
     let ask = |text: &str| Gate::Ask(text.to_owned());
     let deny = |text: &str| Gate::Deny(text.to_owned());

@@ -292,9 +292,18 @@ async fn allowed_tools_are_told_and_restrict_by_choice() {
         .map(|(_, tool)| tool.tool.as_str())
         .collect();
     assert_eq!(allowed, ["Read", "Bash", "crm/*"]);
-    assert_eq!(stage.gate("Write").await, Gate::Allow);
+    // What it allows is approved; what it allows in part, or not, is as the policy says.
+    for (tool, gate) in [
+        ("Read", Gate::Approve),
+        ("crm/find", Gate::Approve),
+        ("Bash", Gate::Allow),
+        ("Write", Gate::Allow),
+    ] {
+        assert_eq!(stage.gate(tool).await, gate, "{tool}");
+    }
 
-    let mut stage = Stage::new(Skills::new(skills()).unwrap().restricting()).await;
+    let asking = Skills::new(skills()).unwrap().without_approvals();
+    let mut stage = Stage::new(asking.restricting()).await;
     assert_eq!(stage.gate("Write").await, Gate::Allow);
     stage
         .call("load_skill", r#"{"name":"free"}"#)

@@ -7,6 +7,7 @@ use contexture_ir::{
     Audience, Extra, FunctionTool, Item, Message, Origin, Raw, Role, ToolDefinition, Usage,
 };
 use contexture_layers::Verdict;
+use contexture_layers::builtin::Guardrails;
 use contexture_llm::{ModelError, ModelRequest};
 use contexture_store::{NewItem, StateChange};
 use contexture_telemetry::ModelCall;
@@ -82,7 +83,7 @@ impl Run {
         }
         let next = match verdict {
             Verdict::Retry { feedback } => {
-                if refused >= self.agent.refusals {
+                if refused >= self.refusals() {
                     return Err(RunError::Denied {
                         why: format!(
                             "layers refused {} answers, the last one saying: {feedback}",
@@ -229,6 +230,13 @@ impl Run {
             audience: Audience::MODEL,
             ..self.chat.new_item(id, &item, Some(self.run_step()))
         }
+    }
+
+    /// How often an answer that layers refuse is asked for again: as the agent says, or its guardrails where that is less.
+    fn refusals(&self) -> u32 {
+        let guardrails = self.session.layers().layer::<Guardrails>();
+        let most = guardrails.map_or(u32::MAX, |(_, guardrails)| guardrails.max_retries());
+        self.agent.refusals.min(most)
     }
 
     /// What a call of a model cost.

@@ -231,6 +231,7 @@ impl Run {
                             why = Some(said);
                         }
                         Gate::Guide(said) => guidance = said,
+                        Gate::Approve => asks = denied,
                         Gate::Allow | Gate::Deny(_) => {}
                     }
                     let why = why.unwrap_or_default();

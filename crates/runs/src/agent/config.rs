@@ -106,7 +106,7 @@ impl Agent {
         self
     }
 
-    /// The same, asking so often again for an answer that layers refuse. Default 3.
+    /// The same, asking so often again for an answer that layers refuse. Default 3. Guardrails may allow less.
     #[must_use]
     pub const fn refusals(mut self, refusals: u32) -> Self {
         self.refusals = refusals;

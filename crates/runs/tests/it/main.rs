@@ -13,6 +13,7 @@ mod crowd;
 mod denied;
 mod killed;
 mod laws;
+mod layers;
 mod lessons;
 mod modes;
 mod poll;

@@ -102,7 +102,7 @@ impl Guardrails {
         self
     }
 
-    /// How often one answer may be asked for again. Default 3.
+    /// How often one answer may be asked for again. Default 3. An agent that allows less goes before.
     #[must_use]
     pub const fn retrying(mut self, max_retries: u32) -> Self {
         self.max_retries = max_retries;

@@ -7,7 +7,8 @@
 //! until `skills_deactivate`. Which skills are active is state of the path: a rewind takes it back. A child run begins
 //! with those that a program activated.
 //!
-//! Tools that a skill allows are told to whoever decides ([`Skills::allowed_tools`]); with [`Skills::restricting`] all
+//! Tools that an active skill allows are run without a person being asked, where the policy would have one asked; what the
+//! policy denies stays denied ([`Skills::allowed_tools`]; [`Skills::without_approvals`]). With [`Skills::restricting`] all
 //! others are denied while such a skill is active.
 //!
 //! Not here: running scripts of skills; asking a person about a tool.
@@ -84,6 +85,7 @@ pub struct Skills {
     skills: Arc<[Skill]>,
     listing: Budget,
     restricts: bool,
+    approves: bool,
 }
 
 /// What [`Skills`] keeps: the active skills, as they became active.
@@ -148,6 +150,7 @@ impl Skills {
             skills,
             listing: Budget::at_most(4_000),
             restricts: false,
+            approves: true,
         })
     }
 
@@ -163,6 +166,13 @@ impl Skills {
     #[must_use]
     pub const fn restricting(mut self) -> Self {
         self.restricts = true;
+        self
+    }
+
+    /// The same, leaving to a person what the policy leaves to one, whatever skills allow.
+    #[must_use]
+    pub const fn without_approvals(mut self) -> Self {
+        self.approves = false;
         self
     }
 
@@ -317,20 +327,26 @@ impl Layer for Skills {
         _: &HookContext,
     ) -> Result<Gate, LayerError> {
         let mut allowed = self.allowed_tools(state).peekable();
-        if !self.restricts || allowed.peek().is_none() || [LOAD, READ].contains(&&*call.tool) {
+        if allowed.peek().is_none() || [LOAD, READ].contains(&&*call.tool) {
             return Ok(Gate::Allow);
         }
         let tool = call.id();
         let mut gate = None;
         for (skill, allows) in allowed.filter(|(_, allows)| allows.tool.matches(&tool)) {
             let Some(within) = &allows.within else {
-                return Ok(Gate::Allow);
+                return Ok(match self.approves {
+                    true => Gate::Approve,
+                    false => Gate::Allow,
+                });
             };
             let why = format!(
                 "the skill {} allows {} for {within} only",
                 skill.name, call.tool
             );
             gate.get_or_insert(Gate::Ask(why));
+        }
+        if !self.restricts {
+            return Ok(Gate::Allow);
         }
         Ok(gate.unwrap_or_else(|| {
             let active: Vec<&str> = state.active.iter().map(|active| &*active.name).collect();
