@@ -128,11 +128,17 @@ impl Conversation {
         };
         session.observe(seen).await?;
         let mut changes = session.tree_changes()?;
+        let ledger = session.ledger.clone();
+        changes.extend(ledger.as_ref().and_then(|ledger| ledger.change()));
         // What the append itself says of a key counts.
         let said = &request.patch.changes;
         changes.retain(|change| !said.iter().any(|said| said.key == change.key));
         request.patch.changes.extend(changes);
         let appended = self.append_request(request).await?;
+        // What is stored on another branch is not stored here.
+        if let Some(ledger) = ledger.filter(|_| !appended.sibling) {
+            ledger.kept();
+        }
         if seen.response.is_some() {
             session.context.responses += 1;
         }

@@ -1,22 +1,30 @@
 //! What the engine offers layers: a search over what the owner has kept, and a model if it has one for them.
 
+use std::sync::Arc;
+
 use async_trait::async_trait;
 use contexture_ir::Owner;
-use contexture_layers::{Found, LayerError, LayerHost, NoHost};
+use contexture_layers::{Found, LayerError, LayerHost, LayerId, NoHost};
 use contexture_store::{SearchRequest, SearchScope, Words};
 
 use crate::engine::Engine;
+use crate::ledger::Ledger;
 
 /// An engine, asked for one owner.
 #[derive(Clone, Debug)]
 pub(crate) struct EngineHost {
     engine: Engine,
     owner: Owner,
+    ledger: Option<Arc<dyn Ledger>>,
 }
 
 impl EngineHost {
-    pub(crate) const fn new(engine: Engine, owner: Owner) -> Self {
-        Self { engine, owner }
+    pub(crate) const fn new(engine: Engine, owner: Owner, ledger: Option<Arc<dyn Ledger>>) -> Self {
+        Self {
+            engine,
+            owner,
+            ledger,
+        }
     }
 }
 
@@ -40,10 +48,16 @@ impl LayerHost for EngineHost {
         Ok(found.collect())
     }
 
-    async fn ask(&self, prompt: &str) -> Result<String, LayerError> {
+    async fn ask(&self, layer: &LayerId, prompt: &str) -> Result<String, LayerError> {
         match self.engine.layer_model() {
-            Some(model) => model.ask(prompt, self.engine.catalogue()).await,
-            None => NoHost.ask(prompt).await,
+            Some(model) => {
+                let (answer, usage) = model.ask(prompt, self.engine.catalogue()).await?;
+                if let Some(ledger) = &self.ledger {
+                    ledger.count(layer.as_str(), model.target.model(), &usage);
+                }
+                Ok(answer)
+            }
+            None => NoHost.ask(layer, prompt).await,
         }
     }
 }

@@ -1,10 +1,10 @@
-//! The model that layers may ask: one prompt, one answer.
+//! The model that layers may ask: one prompt, one answer and what it used.
 
 use std::sync::Arc;
 
 use contexture_catalogue::Catalogue;
 use contexture_compile::{Compiler, Target};
-use contexture_ir::{Item, Message, Role};
+use contexture_ir::{Item, Message, Role, Usage};
 use contexture_layers::LayerError;
 use contexture_llm::{Model, ModelRequest};
 use contexture_wire::lift;
@@ -23,7 +23,7 @@ impl LayerModel {
         &self,
         prompt: &str,
         catalogue: &Catalogue,
-    ) -> Result<String, LayerError> {
+    ) -> Result<(String, Usage), LayerError> {
         let asked = [Item::Message(Message::text(Role::User, prompt))];
         let compiled = Compiler::new(catalogue).compile(&asked, &self.target);
         let compiled = compiled.map_err(LayerError::failed)?;
@@ -38,6 +38,8 @@ impl LayerModel {
         let answer = lift(format, &answer.body).map_err(LayerError::failed)?;
         let items = answer.transcript.items.iter();
         let said = items.filter(|item| matches!(item, Item::Message(_)));
-        Ok(said.map(Item::text).collect::<Vec<_>>().join("\n"))
+        let said = said.map(Item::text).collect::<Vec<_>>().join("\n");
+        let info = answer.transcript.response.unwrap_or_default();
+        Ok((said, info.usage.unwrap_or_default()))
     }
 }

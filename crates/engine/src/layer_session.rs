@@ -4,6 +4,7 @@
 //! tree (`layer_store`). Not here: reading and storing.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use contexture_ir::{ContentHash, Item, NodeId, Raw, RunId};
 use contexture_layers::{
@@ -14,6 +15,7 @@ use contexture_store::{Expect, StateChange, StateKey};
 
 use crate::error::EngineError;
 use crate::layer_calls::SharedAs;
+use crate::ledger::Ledger;
 
 /// What the keys of layers' states on a path begin with.
 const PATH: &str = "path/";
@@ -33,6 +35,8 @@ pub struct LayerSession {
     /// How the states outside the tree were read.
     pub(crate) shared: BTreeMap<LayerId, SharedAs>,
     pub(crate) outcomes: Vec<Outcome>,
+    /// Where the layers' calls of a model are counted.
+    pub(crate) ledger: Option<Arc<dyn Ledger>>,
 }
 
 /// The key of a layer's state on the tree; `None` for one outside it.

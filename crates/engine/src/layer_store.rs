@@ -22,6 +22,7 @@ use crate::events::Happened;
 use crate::layer_calls::{SharedAs, SharedCall};
 use crate::layer_host::EngineHost;
 use crate::layer_session::{LayerSession, tree_key};
+use crate::ledger::Ledger;
 use crate::path::Path;
 
 /// How often a change of states is made again on what another stored meanwhile. Each time somebody got through.
@@ -128,6 +129,14 @@ impl Conversation {
         Ok((Standing::of(&path), state))
     }
 
+    /// Counts what layers ask of a model from now on.
+    pub fn count_in(&self, session: &mut LayerSession, ledger: Arc<dyn Ledger>) {
+        let (engine, owner) = (self.engine().clone(), self.owner().clone());
+        let host = EngineHost::new(engine, owner, Some(Arc::clone(&ledger)));
+        session.context.host = Arc::new(host);
+        session.ledger = Some(ledger);
+    }
+
     /// What hooks changed is on the tree with this append: stores the rest, and tells what they told. `again` is the
     /// hook, for states that another changed meanwhile.
     pub(crate) async fn settle(
@@ -142,7 +151,11 @@ impl Conversation {
                 id,
                 depth: session.context.depth,
             });
+            let ledger = session.ledger.take();
             *session = self.layer_session_at(self.here(), run).await?;
+            if let Some(ledger) = ledger {
+                self.count_in(session, ledger);
+            }
             return Ok(());
         }
         self.put_shared(session, again).await?;
@@ -191,7 +204,11 @@ impl Conversation {
         context.run = run.map(|run| run.id);
         context.depth = run.map_or(0, |run| run.depth);
         context.now_ms = self.engine().now_ms();
-        context.host = Arc::new(EngineHost::new(self.engine().clone(), self.owner().clone()));
+        context.host = Arc::new(EngineHost::new(
+            self.engine().clone(),
+            self.owner().clone(),
+            None,
+        ));
 
         let mut stored = Vec::new();
         let mut shared = BTreeMap::new();
@@ -218,6 +235,7 @@ impl Conversation {
             context,
             shared,
             outcomes: Vec::new(),
+            ledger: None,
         })
     }
 

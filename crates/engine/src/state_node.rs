@@ -59,6 +59,15 @@ impl Conversation {
         item: Option<NewItem>,
         change: StateChange,
     ) -> Result<Option<NodeId>, EngineError> {
+        self.append_states(item, vec![change]).await
+    }
+
+    /// As [`Self::append_state`], of several changes.
+    pub(crate) async fn append_states(
+        &self,
+        item: Option<NewItem>,
+        changes: Vec<StateChange>,
+    ) -> Result<Option<NodeId>, EngineError> {
         let now = self.engine().now_ms();
         let item = match item {
             Some(item) => item,
@@ -68,10 +77,7 @@ impl Conversation {
             branch: self.branch(),
         };
         let mut request = AppendRequest::new(at, vec![item], now);
-        request.patch = StatePatch {
-            changes: vec![change],
-            from: 0,
-        };
+        request.patch = StatePatch { changes, from: 0 };
         let store = self.store();
         let appended = store.append(self.owner(), self.id(), request).await?;
         Ok(appended.head)

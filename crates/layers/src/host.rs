@@ -6,6 +6,7 @@ use async_trait::async_trait;
 use contexture_ir::{ConversationId, NodeId};
 
 use crate::error::LayerError;
+use crate::id::LayerId;
 
 /// What a layer may ask of whoever runs it: a search over what the owner has kept, a model.
 #[async_trait]
@@ -14,8 +15,8 @@ pub trait LayerHost: fmt::Debug + Send + Sync {
     /// and how rare ones they have. Words are separated by white space, at most 32 of them.
     async fn search(&self, query: &str, limit: usize) -> Result<Vec<Found>, LayerError>;
 
-    /// What a model answers to a prompt. Its tokens are in no run's figures: whoever offers the model counts them.
-    async fn ask(&self, prompt: &str) -> Result<String, LayerError>;
+    /// What a model answers to a prompt. Its tokens count for the layer that asks, and in its run.
+    async fn ask(&self, layer: &LayerId, prompt: &str) -> Result<String, LayerError>;
 }
 
 /// A text that was found.
@@ -46,7 +47,7 @@ impl LayerHost for NoHost {
         })
     }
 
-    async fn ask(&self, _: &str) -> Result<String, LayerError> {
+    async fn ask(&self, _: &LayerId, _: &str) -> Result<String, LayerError> {
         Err(LayerError::Unavailable {
             what: "a model",
             hint: "give the engine a model for its layers",

@@ -20,6 +20,7 @@ use crate::conversation::Conversation;
 use crate::engine::Engine;
 use crate::error::EngineError;
 use crate::events::Happened;
+use crate::ledger::Ledger;
 use crate::path::parse;
 
 /// The least a manifest may take, in tokens.
@@ -59,6 +60,8 @@ pub struct CompactOptions {
     pub manifest: u8,
     /// When a failing compactor is left alone.
     pub breaker: BreakerPolicy,
+    /// Where a compactor's calls of a model are counted. Default: nowhere.
+    pub ledger: Option<Arc<dyn Ledger>>,
     /// What the node's id follows from, for whoever does the same again after a crash. Default: it is a fresh one.
     pub key: Option<[u8; 16]>,
 }
@@ -72,6 +75,7 @@ impl Default for CompactOptions {
             keep: 40,
             manifest: MANIFEST,
             breaker: BreakerPolicy::default(),
+            ledger: None,
             key: None,
         }
     }
@@ -100,6 +104,7 @@ pub struct CompactionDraft {
     item: Compaction,
     /// Its id, where that follows from something.
     node: Option<NodeId>,
+    ledger: Option<Arc<dyn Ledger>>,
 }
 
 /// A compaction that was stored.
@@ -213,7 +218,12 @@ impl Conversation {
             last: draft.last,
         });
         let change = draft.covers.change(&entries)?;
-        let head = self.append_state(Some(new), change).await?;
+        let counted = draft.ledger.as_ref().and_then(|ledger| ledger.change());
+        let changes = std::iter::once(change).chain(counted).collect();
+        let head = self.append_states(Some(new), changes).await?;
+        if let Some(ledger) = &draft.ledger {
+            ledger.kept();
+        }
         contexture_telemetry::compacted();
         self.tell(|| Happened::Compacted { compaction: node });
         Ok(Compacted { node, head, draft })
@@ -289,6 +299,7 @@ impl Conversation {
                     span: &in_span,
                     instructions,
                     catalogue: self.engine().catalogue(),
+                    ledger: options.ledger.as_deref(),
                 };
                 match self.summarise(request, &configuration, options).await {
                     Ok(summary) => summary,
@@ -337,6 +348,7 @@ impl Conversation {
             failure,
             covers: snapshot.covers.clone(),
             item,
+            ledger: options.ledger.clone(),
             // Two rounds of one call may be about the same span.
             node: options.key.map(|key| {
                 let head = snapshot.path.head.map(|head| *head.as_bytes());

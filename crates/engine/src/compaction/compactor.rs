@@ -10,6 +10,8 @@ use contexture_ir::ContentHash;
 use contexture_llm::ModelError;
 use contexture_wire::{Format, WireError};
 
+use crate::ledger::Ledger;
+
 /// What a compactor is asked.
 #[derive(Clone, Copy, Debug)]
 pub struct CompactRequest<'a> {
@@ -19,6 +21,8 @@ pub struct CompactRequest<'a> {
     pub instructions: Option<&'a str>,
     /// The models.
     pub catalogue: &'a Catalogue,
+    /// Where calls of a model are counted, if anywhere.
+    pub ledger: Option<&'a dyn Ledger>,
 }
 
 /// Sums up a span in words. The manifest goes beside whatever it says.

@@ -16,6 +16,7 @@ use contexture_wire::{Kind, lift};
 use crate::asked::answered;
 
 use super::compactor::{CompactRequest, Compactor, CompactorError};
+use crate::ledger::COMPACTION;
 
 /// Of the space of a request the lines take at most so many per cent: counts may be estimates.
 const FILL: u64 = 80;
@@ -69,6 +70,7 @@ impl ModelCompactor {
             .with(Contribution::system("summariser", task.system))
             .compile(&task.items, &self.target)?;
         let format = self.target.format();
+        let ledger = request.ledger;
         let request = ModelRequest {
             format,
             model: self.target.model().to_owned(),
@@ -85,7 +87,12 @@ impl ModelCompactor {
             .iter()
             .filter_map(said)
             .collect::<Vec<_>>();
-        let finish = lifted.transcript.response.and_then(|info| info.finish);
+        let info = lifted.transcript.response.unwrap_or_default();
+        if let Some(ledger) = ledger {
+            let usage = info.usage.unwrap_or_default();
+            ledger.count(COMPACTION, self.target.model(), &usage);
+        }
+        let finish = info.finish;
         Ok(read_summary(&said.join("\n"), finish.as_ref())?)
     }
 }

@@ -153,7 +153,7 @@ impl Observations {
              nothing that is not in it, no other words. If nothing matters answer NONE.\n\n{}",
             state.unread
         );
-        let asked = tokio::time::timeout(PATIENCE, context.host.ask(&prompt)).await;
+        let asked = tokio::time::timeout(PATIENCE, context.host.ask(&self.id, &prompt)).await;
         let why = match asked {
             Ok(Ok(answer)) => {
                 for line in answer.lines().filter_map(noted).take(AT_ONCE) {

@@ -6,7 +6,7 @@ use async_trait::async_trait;
 use contexture_compile::Band;
 use contexture_ir::{BranchName, ConversationId, FunctionCall, Owner};
 use contexture_layers::builtin::{NoteKind, Observations};
-use contexture_layers::{Found, HookContext, LayerError, LayerHost};
+use contexture_layers::{Found, HookContext, LayerError, LayerHost, LayerId};
 
 use crate::stage::{Stage, text};
 
@@ -95,7 +95,7 @@ impl LayerHost for Host {
         Ok(Vec::new())
     }
 
-    async fn ask(&self, prompt: &str) -> Result<String, LayerError> {
+    async fn ask(&self, _: &LayerId, prompt: &str) -> Result<String, LayerError> {
         self.asked.lock().unwrap().push(prompt.to_owned());
         let next = self.answers.lock().unwrap().pop();
         match next {

@@ -6,7 +6,7 @@ use async_trait::async_trait;
 use contexture_compile::Band;
 use contexture_ir::{BranchName, ConversationId, NodeId, Owner};
 use contexture_layers::builtin::{Embedder, Retrieval};
-use contexture_layers::{Found, HookContext, LayerError, LayerHost};
+use contexture_layers::{Found, HookContext, LayerError, LayerHost, LayerId};
 use serde_json::Value;
 
 use crate::stage::{Stage, text};
@@ -35,7 +35,7 @@ impl LayerHost for Library {
         Ok(hits)
     }
 
-    async fn ask(&self, _: &str) -> Result<String, LayerError> {
+    async fn ask(&self, _: &LayerId, _: &str) -> Result<String, LayerError> {
         panic!("no model is asked")
     }
 }

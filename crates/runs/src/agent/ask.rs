@@ -1,5 +1,7 @@
 //! Asking the model: compile, call, let layers judge, record.
 
+use std::sync::Arc;
+
 use contexture_engine::{
     CompileOptions, CompiledCall, EngineError, RecordOptions, Recorded, RegistryTools,
 };
@@ -14,6 +16,7 @@ use contexture_telemetry::ModelCall;
 use contexture_wire::lift;
 use tracing::Instrument as _;
 
+use super::beside::Beside;
 use super::entry::VERSION;
 use super::event::RunNews;
 use super::keys::{node_id, stop_key};
@@ -124,6 +127,7 @@ impl Run {
         };
         let mut prepare = self.agent.prepare.clone();
         let key = node_id(self.id, "compaction", &self.step.to_le_bytes());
+        prepare.compact.ledger = Some(Arc::<Beside>::clone(&self.beside));
         prepare.compact.key = Some(*key.as_bytes());
         let prepared = self.chat.prepare_with(&target, &prepare, options);
         Ok(prepared.await?.call)

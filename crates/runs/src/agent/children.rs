@@ -7,6 +7,7 @@ use contexture_store::{
     Activation, At, BranchLabel, Error as StoreError, NewBranch, RefChange, StateChange,
 };
 
+use super::beside::Books;
 use super::config::{ChildHistory, Delegate};
 use super::ended::RunEnded;
 use super::entry::{RunEntry, RunRecord, RunStatus, VERSION, head_text};
@@ -190,7 +191,6 @@ impl Run {
                 chat.layer_session_at(at, Some(place)).await?
             }
         };
-        let channels = Some(self.channels.clone());
         let mut run = Self::new(
             chat,
             config,
@@ -198,8 +198,9 @@ impl Run {
             record,
             session,
             self.abort.child(),
-            channels,
-        );
+            Books::new(),
+        )?;
+        run.channels = self.channels.clone();
         match ended {
             None => run.enter(vec![said_by_user(task)]).await?,
             Some((_, ended)) => run.ended_before(ended).await?,

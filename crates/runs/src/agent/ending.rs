@@ -1,11 +1,14 @@
 //! The end of a run: layers are told, its entries go off the tree, and lists say how it ended.
 
-use contexture_store::{NewItem, StateChange};
+use std::collections::BTreeSet;
+
+use contexture_store::{NewItem, StateChange, StateKey};
 
 use super::children::run_end;
 use super::ended::RunEnded;
 use super::entry::{RunEntry, RunStatus};
 use super::event::RunNews;
+use super::keys::beside_key;
 use super::run::Run;
 use crate::error::RunError;
 
@@ -19,12 +22,10 @@ impl Run {
         self.session.on_complete(&run_end(error)).await;
         self.session.dispose().await;
         let state = self.run_state().await?;
-        let gone: Vec<StateChange> = state
-            .root
-            .keys()
-            .cloned()
-            .map(StateChange::remove)
-            .collect();
+        let mut gone: BTreeSet<StateKey> = state.root.keys().cloned().collect();
+        // What layers ask at the end is in the figures.
+        gone.insert(beside_key(self.id)?);
+        let gone = gone.into_iter().map(StateChange::remove).collect();
         let ended = RunEnded {
             status,
             ended_ms: self.chat.engine().now_ms(),

@@ -29,6 +29,11 @@ pub(crate) fn value_key(run: RunId) -> Result<StateKey, EngineError> {
     key(run, "@value")
 }
 
+/// What was spent on the side.
+pub(crate) fn beside_key(run: RunId) -> Result<StateKey, EngineError> {
+    key(run, "@beside")
+}
+
 /// What a child spent.
 pub(crate) fn child_key(run: RunId, child: RunId) -> Result<StateKey, EngineError> {
     key(run, &format!("@child/{child}"))

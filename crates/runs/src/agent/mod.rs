@@ -13,6 +13,7 @@
 mod appending;
 mod approval;
 mod ask;
+mod beside;
 mod calls;
 mod children;
 mod config;

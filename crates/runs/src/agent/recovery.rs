@@ -7,10 +7,11 @@ use contexture_ir::{BranchName, Owner, Raw, RunId};
 use contexture_store::{At, KeyScope, ListEntries, StateChange, StateKey, StateRequest};
 use contexture_tools::Loaded;
 
+use super::beside::Books;
 use super::config::Agent;
 use super::ended::RunEnded;
 use super::entry::{RunEntry, RunRecord, VERSION};
-use super::keys::{ENTRIES, run_key, stop_key, value_key};
+use super::keys::{ENTRIES, beside_key, run_key, stop_key, value_key};
 use super::run::{Run, json};
 use super::situation::{Next, RunPath, next, texts};
 use super::spending::spent_by;
@@ -111,6 +112,12 @@ impl Run {
         let path = RunPath::read(chat, id, base, record.began_ms).await?;
         let nodes = &path.nodes;
         let session = chat.layer_session(Some(record.place(id))).await?;
+        let books = match state.value(&beside_key(id)?) {
+            Some(books) => {
+                serde_json::from_slice(books).map_err(|error| broken(error.to_string()))?
+            }
+            None => Books::new(),
+        };
         let began = record.began_ms;
         let mut run = Self::new(
             chat.clone(),
@@ -119,8 +126,8 @@ impl Run {
             record,
             session,
             abort,
-            None,
-        );
+            books,
+        )?;
         run.spent = spent_by(chat, &path, &state).await?;
         run.step = path.steps();
         let last = nodes

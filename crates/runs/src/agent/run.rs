@@ -16,11 +16,12 @@ use contexture_tools::Loaded;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
+use super::beside::{Beside, Books};
 use super::config::Agent;
 use super::ended::RunEnded;
 use super::entry::{RunEntry, RunRecord, VERSION, head_text};
 use super::event::{RunEvent, RunNews};
-use super::keys::{node_id, run_key, state_key, step_key, value_key};
+use super::keys::{beside_key, node_id, run_key, state_key, step_key, value_key};
 use super::situation::Next;
 use super::started::Left;
 use crate::cancel::Abort;
@@ -38,6 +39,8 @@ pub struct Run {
     pub(crate) next: Next,
     pub(crate) step: u32,
     pub(crate) spent: Spent,
+    /// What was spent on the side.
+    pub(crate) beside: Arc<Beside>,
     /// Time of earlier processes.
     pub(crate) before: Duration,
     pub(crate) since: Instant,
@@ -114,8 +117,8 @@ impl Run {
             record,
             session,
             Abort::new(),
-            None,
-        );
+            Books::new(),
+        )?;
         run.enter(input.into_iter().collect()).await?;
         Ok(run)
     }
@@ -125,11 +128,14 @@ impl Run {
         agent: Agent,
         id: RunId,
         record: RunRecord,
-        session: LayerSession,
+        mut session: LayerSession,
         abort: Abort,
-        channels: Option<Channels>,
-    ) -> Self {
-        Self {
+        books: Books,
+    ) -> Result<Self, RunError> {
+        let engine = chat.engine().clone();
+        let beside = Arc::new(Beside::new(engine, beside_key(id)?, books));
+        chat.count_in(&mut session, Arc::<Beside>::clone(&beside));
+        Ok(Self {
             chat,
             agent,
             id,
@@ -138,9 +144,10 @@ impl Run {
             next: Next::Ask { refused: 0 },
             step: 0,
             spent: Spent::default(),
+            beside,
             before: Duration::ZERO,
             since: Instant::now(),
-            channels: channels.unwrap_or_default(),
+            channels: Channels::default(),
             abort,
             loaded: Loaded::default(),
             left: Left::default(),
@@ -151,7 +158,7 @@ impl Run {
             texts: Vec::new(),
             value: None,
             answered: false,
-        }
+        })
     }
 
     /// Stores the entry, and then the input with the record.
@@ -192,10 +199,18 @@ impl Run {
     /// What it spent, children included.
     #[must_use]
     pub fn spent(&self) -> Spent {
-        Spent {
-            elapsed: self.before + self.since.elapsed(),
-            ..self.spent
+        let mut spent = self.spent;
+        for beside in self.spent_beside().values() {
+            spent.roll_up(beside);
         }
+        spent.elapsed = self.before + self.since.elapsed();
+        spent
+    }
+
+    /// What of it was spent on the side, by who asked a model: a layer's name, or `compaction` for summaries.
+    #[must_use]
+    pub fn spent_beside(&self) -> BTreeMap<String, Spent> {
+        self.beside.books()
     }
 
     /// The conversation, on the run's branch.
@@ -376,6 +391,8 @@ impl Run {
     pub(crate) async fn reread(&mut self) -> Result<(), RunError> {
         let place = self.record.place(self.id);
         self.session = self.chat.layer_session(Some(place)).await?;
+        self.chat
+            .count_in(&mut self.session, Arc::<Beside>::clone(&self.beside));
         Ok(())
     }
 

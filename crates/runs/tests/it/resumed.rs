@@ -7,9 +7,12 @@ use std::sync::atomic::AtomicU32;
 
 use async_trait::async_trait;
 use contexture_compile::Target;
-use contexture_engine::{Clock, Conversation, Engine, EngineError, TestIds};
+use contexture_engine::{
+    Clock, CompactOptions, Conversation, Engine, EngineError, ModelCompactor, PrepareOptions,
+    TestIds, Trigger,
+};
 use contexture_ir::{Item, Message, Raw, Role, user};
-use contexture_layers::builtin::Guardrails;
+use contexture_layers::builtin::{Guardrails, Observations};
 use contexture_layers::{Gate, Layers, Rerun};
 use contexture_llm::{Model, ModelError, ModelRequest, ModelResponse, ScriptedModel};
 use contexture_runs::{
@@ -50,6 +53,10 @@ type Agents = Box<dyn Fn(&Arc<dyn Store>) -> Agent>;
 /// A conversation, its layers, and an agent that says what follows from what it is asked.
 struct Scene {
     layers: Layers,
+    /// Which of its calls of the store it is cut off at.
+    every: usize,
+    /// For layers.
+    model: Option<Arc<ScriptedModel>>,
     agent: Agents,
 }
 
@@ -57,6 +64,8 @@ impl Scene {
     fn of(agent: impl Fn(&Arc<dyn Store>) -> Agent + 'static) -> Self {
         Self {
             layers: Layers::new(),
+            model: None,
+            every: 1,
             agent: Box::new(agent),
         }
     }
@@ -67,6 +76,10 @@ impl Scene {
             .with_ids(TestIds::default())
             .without_calibration()
             .with_layers(self.layers.clone());
+        let engine = match &self.model {
+            None => engine,
+            Some(model) => engine.with_layer_model(model.clone(), Target::openai_chat("gpt-4o")),
+        };
         Ok(engine.conversation("c").open().await?)
     }
 
@@ -119,7 +132,7 @@ impl Scene {
         let calls = counted.calls().values().sum::<u64>();
         let mut resumed = 0;
         for fault in [Fault::Before, Fault::After] {
-            for call in 1..=calls {
+            for call in (1..=calls).step_by(self.every) {
                 let plain = fresh();
                 let faulty = Arc::new(Faulty::at(Arc::clone(&plain), call, fault));
                 let cut = match self.go_on(faulty, &plain).await {
@@ -485,5 +498,76 @@ async fn a_run_that_waits_for_one_below_it_may_be_cut_off_anywhere() {
             cut.at
         );
     });
+    assert!(resumed.await > 20);
+}
+
+#[tokio::test]
+async fn what_is_spent_on_the_side_counts() {
+    // A layer that asks a model, and summaries by one, in a run and in one below it.
+    let side = by_outputs(|_, _| saying("- Grace owns the parcel"));
+    let summaries = ModelCompactor::new(side.clone(), Target::openai_chat("gpt-4o"));
+    let mut scene = Scene::of(move |_| {
+        let long = || "And so on. ".repeat(120);
+        let prepare = PrepareOptions {
+            trigger: Trigger::Tokens(1_500),
+            compact: CompactOptions {
+                compactor: Arc::new(summaries.clone()),
+                ..CompactOptions::default()
+            },
+            ..PrepareOptions::default()
+        };
+        let again = ToolOptions {
+            rerun: Rerun::Again,
+            ..ToolOptions::default()
+        };
+        let mut tools = tools(&Arc::default());
+        let schema = Raw::parse(r#"{"type":"object"}"#).unwrap();
+        let read = move |_: ToolCall| async move { Ok(ToolOutput::from(long())) };
+        let tool = Tool::function("read", "Reads.", schema);
+        tools.add_with(tool, again, read).unwrap();
+        // By what is said last: earlier outputs may be summed up.
+        let model = |say: &'static str, calls: &'static [&'static str]| {
+            Arc::new(ScriptedModel::by(move |request| {
+                let done = |id: &&&str| request.payload.contains(&format!("\"{id}-{say}\""));
+                let next = calls
+                    .iter()
+                    .rposition(|id| done(&id))
+                    .map_or(0, |at| at + 1);
+                Ok(match calls.get(next) {
+                    None => saying(say),
+                    Some(name) => {
+                        let id = format!("{name}-{say}");
+                        let tool = if *name == "think" { "think" } else { "read" };
+                        calling(&[(&id, tool, r#"{"task":"Read."}"#)])
+                    }
+                })
+            }))
+        };
+        let inner = agent(model("inner", &["a", "b", "c", "d", "e"]))
+            .tools(tools)
+            .prepare(prepare.clone());
+        let outer = agent(model("outer", &["think"]));
+        outer
+            .prepare(prepare)
+            .agent("think", Delegate::new(inner, "Reads."))
+    });
+    let asking = side.clone();
+    scene.layers = Layers::new()
+        .with(Observations::new().with_model(100))
+        .unwrap();
+    scene.model = Some(side);
+    scene.every = 5;
+    let plain: Arc<dyn Store> = Arc::new(MemoryStore::new());
+    let (came, _) = scene.go_on(Arc::clone(&plain), &plain).await.unwrap();
+    let chat = scene.open(Arc::clone(&plain)).await.unwrap();
+    let on_the_side = asking.asked().len() as u64;
+    let summed_up =
+        |request: &ModelRequest| !request.payload.contains("Note what will matter later");
+    let sums = asking.asked().iter().filter(|one| summed_up(one)).count() as u64;
+    assert!(sums > 0 && on_the_side > sums, "{sums} of {on_the_side}");
+    assert_eq!(came.spent.responses, answers(&chat).await + on_the_side);
+    assert_eq!(came.spent.tokens.input, Some(10 * came.spent.responses));
+    // Another process knows of them too.
+    let resumed = scene.cut_anywhere(async |cut| cut.is_the_same());
     assert!(resumed.await > 20);
 }

@@ -1,0 +1,23 @@
+//! Where calls of models are counted that are made on the side of a run: by its layers, and for summaries.
+//!
+//! Not here: what they cost, and the answers of the run itself (`contexture-runs`).
+
+use std::fmt;
+
+use contexture_ir::Usage;
+use contexture_store::StateChange;
+
+/// Counts calls of models that are made on the side of a run. What it has counted is stored with what is appended next.
+pub trait Ledger: fmt::Debug + Send + Sync {
+    /// A model has answered. `by` is the layer that asked, or [`COMPACTION`].
+    fn count(&self, by: &str, model: &str, usage: &Usage);
+
+    /// What is to be stored; nothing where all is stored.
+    fn change(&self) -> Option<StateChange>;
+
+    /// What [`change`](Self::change) gave last is stored.
+    fn kept(&self);
+}
+
+/// Who asks for summaries.
+pub const COMPACTION: &str = "compaction";
