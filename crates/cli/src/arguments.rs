@@ -4,7 +4,7 @@ use clap::{Parser, Subcommand};
 
 use crate::commands::{
     backup, branch, chat, checkpoint, compact, compile, completions, conversations, convert, count,
-    delete, diff, doctor, explain, export, gc, import, keys, log, memory, migrate, pin, read,
+    delete, diff, doctor, explain, export, gc, import, keys, log, mcp, memory, migrate, pin, read,
     render, replay, restore, resume, rewind, run, runs, search, serve, show, skills, stats,
     uncompact, verify,
 };
@@ -64,6 +64,7 @@ pub(crate) enum Command {
     Export(export::Arguments),
     Serve(serve::Arguments),
     Keys(keys::Arguments),
+    Mcp(mcp::Arguments),
     Migrate(migrate::Arguments),
     Delete(delete::Arguments),
     Backup(backup::Arguments),

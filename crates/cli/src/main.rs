@@ -40,7 +40,7 @@ use crate::arguments::{Command, CommandLine};
 use crate::commands::pin::Deed;
 use crate::commands::{
     backup, branch, chat, checkpoint, compact, compile, completions, conversations, convert, count,
-    delete, diff, doctor, export, gc, import, keys, log, memory, migrate, pin, read, render,
+    delete, diff, doctor, export, gc, import, keys, log, mcp, memory, migrate, pin, read, render,
     replay, restore, resume, rewind, run as turn, runs, search, serve, show, skills, stats,
     uncompact, verify,
 };
@@ -124,6 +124,7 @@ fn run(line: &CommandLine) -> Outcome {
         Command::Export(arguments) => for_it(export::run(arguments, globals)),
         Command::Serve(arguments) => for_many(serve::run(arguments, globals)),
         Command::Keys(arguments) => keys::run(arguments, globals),
+        Command::Mcp(arguments) => for_it(mcp::run(arguments, globals)),
         Command::Migrate(arguments) => for_it(migrate::run(arguments, globals)),
         Command::Delete(arguments) => for_it(delete::run(arguments, globals)),
         Command::Backup(arguments) => for_it(backup::run(arguments, globals)),

@@ -21,6 +21,7 @@ pub(crate) mod gc;
 pub(crate) mod import;
 pub(crate) mod keys;
 pub(crate) mod log;
+pub(crate) mod mcp;
 pub(crate) mod memory;
 pub(crate) mod migrate;
 pub(crate) mod pin;

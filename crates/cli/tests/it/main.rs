@@ -17,6 +17,7 @@ mod documents;
 mod elsewhere;
 mod errors;
 mod kept;
+mod mcp;
 mod memory;
 mod pipes;
 mod postgres;

@@ -1,0 +1,48 @@
+//! `contexture mcp`: the database for agents, over the Model Context Protocol on the standard streams.
+
+use clap::Args;
+use contexture_mcp::{Access, Caller, serve_stdio};
+
+use crate::database::{self, Missing};
+use crate::exit::Exit;
+use crate::failure::{Failure, Outcome};
+use crate::globals::Globals;
+
+/// Serve the conversations to an agent, over the Model Context Protocol
+///
+/// Meant to be started by a client, which speaks on standard input and output and ends it by closing them.
+/// Problems are told on standard error.
+#[derive(Debug, Args)]
+#[command(after_long_help = "\
+Examples:
+  claude mcp add contexture -- contexture mcp
+  codex mcp add contexture -- contexture mcp --read-only
+  contexture mcp --db team.db --owner acme/ada
+
+docs/mcp.md lists the tools.")]
+pub(crate) struct Arguments {
+    /// Offer only tools that read
+    #[arg(long)]
+    read_only: bool,
+}
+
+/// Runs the command.
+///
+/// # Errors
+/// The database cannot be opened, or the client does not speak the protocol.
+pub(crate) async fn run(arguments: &Arguments, globals: &Globals) -> Outcome {
+    // An agent that is told to keep a note may be the first to keep anything.
+    let engine = database::open(globals, Missing::Make).await?;
+    let access = match arguments.read_only {
+        true => Access::Read,
+        false => Access::Write,
+    };
+    let caller = Caller::new(database::owner(globals)?, access);
+    serve_stdio(engine, caller).await.map_err(|error| {
+        let cause = std::error::Error::source(&error).map(|cause| format!(": {cause}"));
+        let message = format!("{error}{}", cause.unwrap_or_default());
+        Failure::new(Exit::BadInput, "protocol", message)
+            .hint("this command is meant to be started by a client, see docs/mcp.md")
+    })?;
+    Ok(Exit::Done)
+}

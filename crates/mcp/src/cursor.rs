@@ -1,0 +1,106 @@
+//! Where a page ended, as a client hands it back.
+//!
+//! A cursor says a place, not a right: whatever it names is looked for among the owner's own. One that is made up is
+//! refused by its form, or leads nowhere. Its parts are parted by `~`, which no id has.
+
+use contexture::ir::{ConversationId, NodeId};
+use contexture::store::{Cursor, SearchCursor};
+
+use crate::trouble::Trouble;
+
+/// After a conversation of a list.
+pub(crate) fn after_conversation(cursor: &Cursor) -> String {
+    format!("{}~{}", cursor.updated_ms, cursor.id)
+}
+
+/// Reads what [`after_conversation`] wrote.
+pub(crate) fn conversation(text: &str) -> Result<Cursor, Trouble> {
+    let read = || {
+        let (ms, id) = text.split_once('~')?;
+        Some(Cursor {
+            updated_ms: ms.parse().ok()?,
+            id: ConversationId::new(id).ok()?,
+        })
+    };
+    read().ok_or_else(|| broken(text))
+}
+
+/// After a hit of a search.
+pub(crate) fn after_hit(cursor: &SearchCursor) -> String {
+    let SearchCursor {
+        score,
+        created_ms,
+        conversation,
+        node,
+    } = cursor;
+    format!("{score}~{created_ms}~{conversation}~{node}")
+}
+
+/// Reads what [`after_hit`] wrote.
+pub(crate) fn hit(text: &str) -> Result<SearchCursor, Trouble> {
+    let read = || {
+        let mut parts = text.split('~');
+        let cursor = SearchCursor {
+            score: parts.next()?.parse().ok()?,
+            created_ms: parts.next()?.parse().ok()?,
+            conversation: ConversationId::new(parts.next()?).ok()?,
+            node: parts.next()?.parse::<NodeId>().ok()?,
+        };
+        parts.next().is_none().then_some(cursor)
+    };
+    read().ok_or_else(|| broken(text))
+}
+
+fn broken(text: &str) -> Trouble {
+    let shown: String = text.chars().take(80).collect();
+    Trouble::new("bad_cursor", format!("{shown:?} is no cursor"))
+        .hint("give `next_cursor` of the page before as it is, or none for the first page")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_written_is_read() {
+        let id = ConversationId::new("a.b_c:d-1").unwrap();
+        let cursor = Cursor {
+            updated_ms: -5,
+            id: id.clone(),
+        };
+        assert_eq!(conversation(&after_conversation(&cursor)).unwrap(), cursor);
+        let cursor = SearchCursor {
+            score: 7,
+            created_ms: 12,
+            conversation: id,
+            node: NodeId::from_bytes([7; 16]),
+        };
+        assert_eq!(hit(&after_hit(&cursor)).unwrap(), cursor);
+    }
+
+    #[test]
+    fn what_is_made_up_is_refused() {
+        let long = "9".repeat(5_000);
+        for text in [
+            "",
+            "~",
+            "1~",
+            "x~a",
+            "1~a/../b",
+            "1~a~",
+            "9223372036854775808~a",
+            &long,
+        ] {
+            assert!(conversation(text).is_err(), "{text:?}");
+        }
+        let node = "0".repeat(32);
+        for text in [
+            String::new(),
+            "1~2~a".to_owned(),
+            format!("1~2~a~{node}~"),
+            format!("-1~2~a~{node}"),
+        ] {
+            assert!(hit(&text).is_err(), "{text:?}");
+        }
+    }
+}

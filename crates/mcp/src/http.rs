@@ -1,0 +1,100 @@
+//! The protocol over streamable HTTP, as a service that a server mounts.
+//!
+//! No session is kept: each request says who it is from, and is answered as JSON, so that any of several servers may
+//! answer the next. Not here: listening, TLS, keys.
+
+use std::convert::Infallible;
+use std::fmt;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use bytes::Bytes;
+use contexture::Engine;
+use futures_util::FutureExt as _;
+use futures_util::future::BoxFuture;
+use http::request::Parts;
+use http::{Request, Response};
+use http_body::Body;
+use http_body_util::combinators::BoxBody;
+use rmcp::transport::streamable_http_server::session::never::NeverSessionManager;
+use rmcp::transport::{StreamableHttpServerConfig, StreamableHttpService};
+
+use crate::caller::Caller;
+use crate::server::{Callers, Server};
+
+/// A service to be mounted, at `/mcp` by custom. Cheap to clone.
+#[derive(Clone)]
+pub struct HttpService(StreamableHttpService<Server, NeverSessionManager>);
+
+/// What requests may look like.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HttpOptions {
+    /// The names by which the server may be reached, with or without a port. Default: those of this machine for
+    /// itself, so that no page in a browser reaches it by a name of its own.
+    pub hosts: Vec<String>,
+    /// The origins that pages in browsers may have, such as `https://app.example.com`. Default: none.
+    pub origins: Vec<String>,
+    /// Bytes of a request's body; more is answered with 413. Default 4 MiB.
+    pub body_bytes: usize,
+}
+
+impl Default for HttpOptions {
+    fn default() -> Self {
+        Self {
+            hosts: ["localhost", "127.0.0.1", "::1"]
+                .map(str::to_owned)
+                .to_vec(),
+            origins: Vec::new(),
+            body_bytes: 4 << 20,
+        }
+    }
+}
+
+/// The protocol as a service. `whose` says for whom a request is, by what a layer before it put among the request's
+/// extensions, say; where it says nobody, nothing is answered.
+pub fn http_service(
+    engine: Engine,
+    options: HttpOptions,
+    whose: impl Fn(&Parts) -> Option<Caller> + Send + Sync + 'static,
+) -> HttpService {
+    let server = Server::new(engine, Callers::Each(Arc::new(whose)));
+    let config = StreamableHttpServerConfig::default()
+        .with_legacy_session_mode(false)
+        .with_json_response(true)
+        .with_allowed_hosts(options.hosts)
+        .with_allowed_origins(options.origins)
+        .enforce_origin_validation()
+        .with_max_request_body_bytes(options.body_bytes);
+    let sessions = Arc::new(NeverSessionManager::default());
+    HttpService(StreamableHttpService::new(
+        move || Ok(server.clone()),
+        sessions,
+        config,
+    ))
+}
+
+impl<B> tower_service::Service<Request<B>> for HttpService
+where
+    B: Body + Send + 'static,
+    B::Data: Send,
+    B::Error: fmt::Display,
+{
+    type Response = Response<BoxBody<Bytes, Infallible>>;
+    type Error = Infallible;
+    type Future = BoxFuture<'static, Result<Self::Response, Infallible>>;
+
+    fn poll_ready(&mut self, _context: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, request: Request<B>) -> Self::Future {
+        let service = self.0.clone();
+        async move { Ok(service.handle(request).await) }.boxed()
+    }
+}
+
+impl fmt::Debug for HttpService {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("HttpService").finish_non_exhaustive()
+    }
+}

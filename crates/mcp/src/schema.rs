@@ -1,0 +1,45 @@
+//! Schemas of what tools take and answer, in the part of JSON Schema that all clients understand.
+//!
+//! Everything stands in its place, without references; an absent value is left out, never null; nothing but types,
+//! bounds and words.
+
+use rmcp::model::JsonObject;
+use schemars::generate::SchemaSettings;
+use schemars::transform::RecursiveTransform;
+use schemars::{JsonSchema, Schema};
+use serde_json::Value;
+
+/// What a value of this type may be given as.
+pub(crate) fn taken<T: JsonSchema>() -> JsonObject {
+    plain::<T>(SchemaSettings::draft2020_12().for_deserialize())
+}
+
+/// What a value of this type is answered as.
+pub(crate) fn answered<T: JsonSchema>() -> JsonObject {
+    plain::<T>(SchemaSettings::draft2020_12().for_serialize())
+}
+
+fn plain<T: JsonSchema>(mut settings: SchemaSettings) -> JsonObject {
+    settings.inline_subschemas = true;
+    settings.meta_schema = None;
+    let settings = settings.with_transform(RecursiveTransform(simplify));
+    let mut schema = settings.into_generator().into_root_schema_for::<T>();
+    schema.remove("title");
+    schema.remove("description");
+    match schema.to_value() {
+        Value::Object(object) => object,
+        _ => JsonObject::new(),
+    }
+}
+
+fn simplify(schema: &mut Schema) {
+    // Formats of numbers are Rust's, not JSON's.
+    schema.remove("format");
+    if let Some(Value::Array(types)) = schema.get("type")
+        && let [one, Value::String(null)] = types.as_slice()
+        && null == "null"
+    {
+        let one = one.clone();
+        schema.insert("type".to_owned(), one);
+    }
+}

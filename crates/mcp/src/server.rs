@@ -1,0 +1,178 @@
+//! The protocol's requests, answered for a caller.
+//!
+//! Work is done on threads of its own, so that a long compile holds up nobody; a call that is called off is answered
+//! at once, and what of it had begun to be stored is stored whole.
+
+use std::sync::Arc;
+
+use contexture::{Cancel, Engine};
+use http::request::Parts;
+use rmcp::model::{
+    CallToolRequestParams, CallToolResponse, Implementation, ListResourceTemplatesResult,
+    ListResourcesResult, ListToolsResult, PaginatedRequestParams, ReadResourceRequestParams,
+    ReadResourceResponse, ServerCapabilities, ServerConfig, Tool,
+};
+use rmcp::service::RequestContext;
+use rmcp::{ErrorData, RoleServer, ServerHandler};
+
+use crate::caller::{Access, Caller};
+use crate::resources;
+use crate::tool::Entry;
+use crate::tools;
+use crate::visit::Visit;
+
+/// What clients tell their models of this server.
+const INSTRUCTIONS: &str = "Contexture keeps conversations of agents: every message, tool call and tool output. \
+    Find what was said with search_conversations, read it with read_conversation and read_link (context://vfs/... \
+    links stand for outputs that were shortened), keep what later sessions need with the memory tools, and watch the \
+    context window with check_budget.";
+
+/// Says for whom a request over HTTP is.
+pub(crate) type Whose = Arc<dyn Fn(&Parts) -> Option<Caller> + Send + Sync>;
+
+/// For whom requests are answered.
+#[derive(Clone)]
+pub(crate) enum Callers {
+    /// The one at the other end of the pipe.
+    One(Caller),
+    /// Whoever each request is from.
+    Each(Whose),
+}
+
+/// A server.
+#[derive(Clone)]
+pub(crate) struct Server {
+    engine: Engine,
+    callers: Callers,
+}
+
+impl Server {
+    pub(crate) const fn new(engine: Engine, callers: Callers) -> Self {
+        Self { engine, callers }
+    }
+
+    /// Whose request it is. Without a caller nothing is answered.
+    fn caller(&self, context: &RequestContext<RoleServer>) -> Result<Caller, ErrorData> {
+        let caller = match &self.callers {
+            Callers::One(caller) => Some(caller.clone()),
+            Callers::Each(whose) => context
+                .extensions
+                .get::<Parts>()
+                .and_then(|parts| whose(parts)),
+        };
+        caller.ok_or_else(|| ErrorData::invalid_request("it is not known who asks", None))
+    }
+
+    fn visit(&self, caller: Caller) -> Visit {
+        Visit {
+            engine: self.engine.clone(),
+            owner: caller.owner,
+            cancel: Cancel::new(),
+        }
+    }
+}
+
+/// Does work on a thread of its own, until it is called off.
+async fn work<T: Send + 'static>(
+    cancel: Cancel,
+    context: &RequestContext<RoleServer>,
+    work: impl Future<Output = T> + Send + 'static,
+) -> Result<T, ErrorData> {
+    let runtime = tokio::runtime::Handle::current();
+    let working = tokio::task::spawn_blocking(move || runtime.block_on(work));
+    tokio::select! {
+        biased;
+        () = context.ct.cancelled() => {
+            cancel.cancel();
+            Err(ErrorData::internal_error("the request was cancelled", None))
+        }
+        // What a panic says may name what nobody shall see.
+        done = working => done.map_err(|_| ErrorData::internal_error("the request failed", None)),
+    }
+}
+
+fn may(access: Access, entry: &Entry) -> bool {
+    access == Access::Write || entry.needs == Access::Read
+}
+
+impl ServerHandler for Server {
+    fn get_info(&self) -> ServerConfig {
+        let capabilities = ServerCapabilities::builder()
+            .enable_tools()
+            .enable_resources()
+            .build();
+        let about =
+            Implementation::new("contexture", env!("CARGO_PKG_VERSION")).with_title("Contexture");
+        ServerConfig::new(capabilities)
+            .with_server_info(about)
+            .with_instructions(INSTRUCTIONS)
+    }
+
+    fn get_tool(&self, name: &str) -> Option<Tool> {
+        tools::find(name).map(|entry| entry.listed.clone())
+    }
+
+    async fn list_tools(
+        &self,
+        _request: Option<PaginatedRequestParams>,
+        context: RequestContext<RoleServer>,
+    ) -> Result<ListToolsResult, ErrorData> {
+        let access = self.caller(&context)?.access;
+        let listed = tools::ALL.iter().filter(|entry| may(access, entry));
+        let listed = listed.map(|entry| entry.listed.clone()).collect();
+        Ok(ListToolsResult::with_all_items(listed))
+    }
+
+    async fn call_tool(
+        &self,
+        request: CallToolRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<CallToolResponse, ErrorData> {
+        let caller = self.caller(&context)?;
+        let entry = tools::find(&request.name).filter(|entry| may(caller.access, entry));
+        let entry = entry.ok_or_else(|| {
+            let name: String = request.name.chars().take(80).collect();
+            ErrorData::invalid_params(format!("unknown tool: {name}"), None)
+        })?;
+        let visit = self.visit(caller);
+        let cancel = visit.cancel.clone();
+        let answer = (entry.run)(visit, request.arguments.unwrap_or_default());
+        let answer = work(cancel, &context, answer).await?;
+        Ok(answer
+            .unwrap_or_else(|trouble| trouble.into_result())
+            .into())
+    }
+
+    async fn list_resources(
+        &self,
+        request: Option<PaginatedRequestParams>,
+        context: RequestContext<RoleServer>,
+    ) -> Result<ListResourcesResult, ErrorData> {
+        let visit = self.visit(self.caller(&context)?);
+        let cursor = request.and_then(|request| request.cursor);
+        work(visit.cancel.clone(), &context, async move {
+            resources::list(&visit, cursor.as_deref()).await
+        })
+        .await?
+    }
+
+    async fn list_resource_templates(
+        &self,
+        _request: Option<PaginatedRequestParams>,
+        _context: RequestContext<RoleServer>,
+    ) -> Result<ListResourceTemplatesResult, ErrorData> {
+        Ok(resources::templates())
+    }
+
+    async fn read_resource(
+        &self,
+        request: ReadResourceRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<ReadResourceResponse, ErrorData> {
+        let visit = self.visit(self.caller(&context)?);
+        let read = work(visit.cancel.clone(), &context, async move {
+            resources::read(&visit, &request.uri).await
+        });
+        Ok(read.await??.into())
+    }
+}

@@ -1,0 +1,110 @@
+//! What a tool is: a name, words for the model, what it takes, what it answers, what it does.
+
+use std::sync::Arc;
+
+use futures_util::FutureExt as _;
+use futures_util::future::BoxFuture;
+use rmcp::model::{
+    CallToolResult, ContentBlock, JsonObject, Resource, Tool as Listed, ToolAnnotations,
+};
+use schemars::JsonSchema;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+use crate::caller::Access;
+use crate::schema;
+use crate::trouble::Trouble;
+use crate::visit::Visit;
+
+/// What a call leaves behind.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Effect {
+    /// Nothing.
+    Reads,
+    /// Something new; everything else stays.
+    Adds,
+    /// The same, however often it is made; nothing is lost.
+    Sets,
+    /// Something that was there may be gone.
+    Replaces,
+}
+
+/// A tool.
+pub(crate) trait Tool: 'static {
+    /// Its name, which never changes.
+    const NAME: &'static str;
+    /// Its name for people.
+    const TITLE: &'static str;
+    /// What it is for, for the model.
+    const ABOUT: &'static str;
+    /// What a call leaves behind.
+    const EFFECT: Effect;
+    /// What it takes.
+    type Arguments: DeserializeOwned + JsonSchema + Send + 'static;
+    /// What it answers.
+    type Answer: Serialize + JsonSchema + Send + 'static;
+
+    /// Answers a call.
+    fn call(
+        visit: Visit,
+        arguments: Self::Arguments,
+    ) -> impl Future<Output = Result<Self::Answer, Trouble>> + Send;
+
+    /// What of the answer can be read as a resource.
+    fn links(_answer: &Self::Answer) -> Vec<Resource> {
+        Vec::new()
+    }
+}
+
+type Run = fn(Visit, JsonObject) -> BoxFuture<'static, Result<CallToolResult, Trouble>>;
+
+/// A tool in the table.
+pub(crate) struct Entry {
+    pub(crate) listed: Listed,
+    pub(crate) needs: Access,
+    pub(crate) run: Run,
+}
+
+impl Entry {
+    /// The entry of a tool.
+    pub(crate) fn of<T: Tool>() -> Self {
+        let reads = T::EFFECT == Effect::Reads;
+        let mut hints = ToolAnnotations::with_title(T::TITLE)
+            .read_only(reads)
+            .open_world(false);
+        if !reads {
+            hints = hints
+                .destructive(T::EFFECT == Effect::Replaces)
+                .idempotent(T::EFFECT == Effect::Sets);
+        }
+        let input = Arc::new(schema::taken::<T::Arguments>());
+        let output = Arc::new(schema::answered::<T::Answer>());
+        let listed = Listed::new(T::NAME, T::ABOUT, input)
+            .with_title(T::TITLE)
+            .with_raw_output_schema(output)
+            .with_annotations(hints);
+        Self {
+            listed,
+            needs: if reads { Access::Read } else { Access::Write },
+            run: |visit, arguments| run::<T>(visit, arguments).boxed(),
+        }
+    }
+}
+
+async fn run<T: Tool>(visit: Visit, mut arguments: JsonObject) -> Result<CallToolResult, Trouble> {
+    // Models that must name every argument say null for absent.
+    arguments.retain(|_, value| !value.is_null());
+    let arguments = serde_json::from_value(Value::Object(arguments))
+        .map_err(|error| Trouble::arguments(format!("{}: {error}", T::NAME)))?;
+    let answer = T::call(visit, arguments).await?;
+    let links = T::links(&answer);
+    let value = serde_json::to_value(&answer)
+        .map_err(|error| Trouble::new("internal", format!("{}: {error}", T::NAME)))?;
+    // The same as text, for clients that read no structured content.
+    let mut result = CallToolResult::structured(value);
+    result
+        .content
+        .extend(links.into_iter().map(ContentBlock::resource_link));
+    Ok(result)
+}

@@ -1,0 +1,146 @@
+//! `check_budget`: how much of a model's window a conversation takes, as its next call would be compiled.
+
+use contexture::compile::Segment;
+use contexture::{CompileOptions, CompiledCall};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::target::Meant;
+use crate::tool::{Effect, Tool};
+use crate::trouble::Trouble;
+use crate::visit::Visit;
+
+/// Rows of the report.
+const SEGMENTS: usize = 40;
+
+pub(crate) struct CheckBudget;
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Arguments {
+    /// The conversation's id.
+    conversation: String,
+    /// The model that would answer, as its provider names it.
+    model: String,
+    /// The format of its requests: anthropic, openai-chat, openai-responses or gemini. Default: its provider's own.
+    format: Option<String>,
+    /// Tokens the model can hold, if not what is known of it.
+    #[schemars(range(min = 1))]
+    window: Option<u64>,
+    /// Tokens kept free for the answer, if not the usual.
+    reserve: Option<u64>,
+    /// On this branch instead of the active one.
+    branch: Option<String>,
+}
+
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct Answer {
+    /// The model.
+    model: String,
+    /// The format of its requests.
+    format: String,
+    /// Tokens it can hold.
+    window: u64,
+    /// Of these, kept free for the answer.
+    reserve: u64,
+    /// What a request may take: `window` less `reserve`.
+    limit: u64,
+    /// What the next request would take.
+    tokens: u64,
+    /// Whether that was counted, and not estimated from above.
+    exact: bool,
+    /// What is left: `limit` less `tokens`.
+    remaining: u64,
+    /// Per cent of `limit` that is taken.
+    used: f64,
+    /// Items of the conversation.
+    items: usize,
+    /// Items the model would not be shown.
+    omitted: usize,
+    /// Outputs the model would be shown in short, with a link.
+    shortened: usize,
+    /// Tokens that compact_conversation would bring back in short, where history no longer fits.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    to_compact: Option<u64>,
+    /// Tokens of it expected to be read from the provider's cache.
+    cache_read: u64,
+    /// What the request is made of, in its order.
+    segments: Vec<Row>,
+    /// Rows left out of `segments`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    more_segments: Option<usize>,
+}
+
+#[derive(Serialize, JsonSchema)]
+struct Row {
+    /// Where it stands: tools, system, anchor, history, live, tail or framing.
+    band: String,
+    /// A few words.
+    label: String,
+    /// Tokens it takes.
+    tokens: u64,
+    /// What became of it: kept, shortened, cleared, trimmed, dropped.
+    verdict: String,
+}
+
+impl Tool for CheckBudget {
+    const NAME: &'static str = "check_budget";
+    const TITLE: &'static str = "Check the context budget";
+    const ABOUT: &'static str = "Says how much of a model's context window a conversation takes and how much is \
+        left, what takes it, and what would be left out. Use it before reading much, and to decide on \
+        compact_conversation.";
+    const EFFECT: Effect = Effect::Reads;
+    type Arguments = Arguments;
+    type Answer = Answer;
+
+    async fn call(visit: Visit, arguments: Arguments) -> Result<Answer, Trouble> {
+        let branch = arguments.branch.as_deref();
+        let chat = visit.conversation(&arguments.conversation, branch).await?;
+        let meant = Meant {
+            model: &arguments.model,
+            format: arguments.format.as_deref(),
+            window: arguments.window,
+            reserve: arguments.reserve,
+        };
+        let target = meant.target(&visit)?;
+        let options = CompileOptions {
+            cancel: Some(&visit.cancel),
+            ..CompileOptions::default()
+        };
+        let call = chat.compile_with(&target, options).await?;
+        Ok(answer(&call))
+    }
+}
+
+fn answer(call: &CompiledCall) -> Answer {
+    let report = &call.report;
+    let (target, totals) = (&report.target, &report.totals);
+    let more = report.segments.len().saturating_sub(SEGMENTS);
+    Answer {
+        model: target.model.clone(),
+        format: target.format.to_owned(),
+        window: target.window,
+        reserve: target.reserve,
+        limit: target.limit,
+        tokens: totals.tokens,
+        exact: totals.exact,
+        remaining: target.limit.saturating_sub(totals.tokens),
+        used: totals.share,
+        items: totals.items,
+        omitted: report.omitted.iter().map(|omitted| omitted.items).sum(),
+        shortened: report.rewritten.len(),
+        to_compact: call.advice.compact.map(|advice| advice.tokens),
+        cache_read: report.cache.predicted.read,
+        segments: report.segments.iter().take(SEGMENTS).map(row).collect(),
+        more_segments: (more > 0).then_some(more),
+    }
+}
+
+fn row(segment: &Segment) -> Row {
+    Row {
+        band: segment.band.to_owned(),
+        label: segment.label.clone(),
+        tokens: segment.tokens,
+        verdict: segment.verdict.as_str().to_owned(),
+    }
+}

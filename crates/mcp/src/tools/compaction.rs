@@ -1,0 +1,129 @@
+//! `compact_conversation`.
+
+use std::sync::Arc;
+
+use contexture::CompactOptions;
+use contexture::engine::{CompactionDraft, WrittenSummary};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::target::Meant;
+use crate::tool::{Effect, Tool};
+use crate::trouble::Trouble;
+use crate::visit::Visit;
+
+/// Characters shown of what stands for the older part.
+const SUMMARY: usize = 8_000;
+
+pub(crate) struct CompactConversation;
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Arguments {
+    /// The conversation's id.
+    conversation: String,
+    /// The model it is compacted for, as its provider names it.
+    model: String,
+    /// The format of its requests: anthropic, openai-chat, openai-responses or gemini. Default: its provider's own.
+    format: Option<String>,
+    /// Tokens the model can hold, if not what is known of it.
+    #[schemars(range(min = 1))]
+    window: Option<u64>,
+    /// How much of the window stays as it is, in per cent; default 40, at most half of the history.
+    #[schemars(range(max = 100))]
+    keep: Option<u8>,
+    /// A summary of the older part, written by you, to stand before the manifest.
+    summary: Option<String>,
+    /// Only say what would be done.
+    #[serde(default)]
+    dry_run: bool,
+    /// On this branch instead of the active one.
+    branch: Option<String>,
+}
+
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct Answer {
+    /// The compaction's id; absent in a dry run.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    compaction: Option<String>,
+    /// The id of the first item it stands for.
+    first: String,
+    /// The id of the last item it stands for.
+    last: String,
+    /// How many items it stands for.
+    items: usize,
+    /// Tokens of those.
+    tokens: u64,
+    /// Tokens of what stands for them.
+    summary_tokens: u64,
+    /// What stands for them.
+    summary: String,
+    /// Characters of it left out here; read_conversation shows the rest.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cut: Option<usize>,
+}
+
+impl Tool for CompactConversation {
+    const NAME: &'static str = "compact_conversation";
+    const TITLE: &'static str = "Compact a conversation";
+    const ABOUT: &'static str = "Makes room in a conversation's next calls: its older part is stood for by a manifest \
+        of files, commands, errors, identifiers and figures, after a summary of yours if you give one. No model is \
+        asked. Every item stays and can be found and read.";
+    const EFFECT: Effect = Effect::Adds;
+    type Arguments = Arguments;
+    type Answer = Answer;
+
+    async fn call(visit: Visit, arguments: Arguments) -> Result<Answer, Trouble> {
+        let branch = arguments.branch.as_deref();
+        let chat = visit.conversation(&arguments.conversation, branch).await?;
+        let meant = Meant {
+            model: &arguments.model,
+            format: arguments.format.as_deref(),
+            window: arguments.window,
+            reserve: None,
+        };
+        let target = meant.target(&visit)?;
+        let draft = chat
+            .draft_compaction(&target, &options(&arguments)?)
+            .await?;
+        if arguments.dry_run {
+            return Ok(answer(&draft, None));
+        }
+        let stored = chat.store_compaction(draft).await?;
+        Ok(answer(&stored.draft, Some(stored.node.to_string())))
+    }
+}
+
+fn options(arguments: &Arguments) -> Result<CompactOptions, Trouble> {
+    let mut options = CompactOptions::default();
+    if let Some(keep) = arguments.keep {
+        if keep > 100 {
+            return Err(Trouble::arguments(format!(
+                "`keep` is {keep}: expected per cent, 0 to 100"
+            )));
+        }
+        options.keep = keep;
+    }
+    if let Some(summary) = &arguments.summary {
+        let summary = WrittenSummary::new(summary.trim());
+        let empty =
+            || Trouble::arguments("`summary` is empty").hint("leave it out or say something");
+        options.compactor = Arc::new(summary.ok_or_else(empty)?);
+    }
+    Ok(options)
+}
+
+fn answer(draft: &CompactionDraft, compaction: Option<String>) -> Answer {
+    let whole = draft.summary.join("\n\n");
+    let more = whole.chars().count().saturating_sub(SUMMARY);
+    Answer {
+        compaction,
+        first: draft.first.to_string(),
+        last: draft.last.to_string(),
+        items: draft.items,
+        tokens: draft.tokens,
+        summary_tokens: draft.summary_tokens,
+        summary: whole.chars().take(SUMMARY).collect(),
+        cut: (more > 0).then_some(more),
+    }
+}

@@ -1,0 +1,112 @@
+//! `list_conversations`.
+
+use contexture::store::{Conversation, ConversationPage, ListConversations as List};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::cursor;
+use crate::tool::{Effect, Tool};
+use crate::trouble::Trouble;
+use crate::uri;
+use crate::visit::Visit;
+use crate::words::instant;
+
+/// Conversations of a page unless another number is asked for, and the most.
+const LIMIT: (usize, usize) = (20, 100);
+
+pub(crate) struct ListConversations;
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Arguments {
+    /// Only conversations about this resource: an end user, a ticket, a project.
+    resource: Option<String>,
+    /// Only conversations whose title has this text, in any case.
+    title: Option<String>,
+    /// At most so many; default 20.
+    #[schemars(range(min = 1, max = 100))]
+    limit: Option<usize>,
+    /// `next_cursor` of the page before.
+    cursor: Option<String>,
+}
+
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct Answer {
+    /// The conversations, the one that changed last first.
+    conversations: Vec<Listed>,
+    /// Where to go on, if there are more.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    next_cursor: Option<String>,
+}
+
+#[derive(Serialize, JsonSchema)]
+struct Listed {
+    /// Its id.
+    id: String,
+    /// What people call it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    title: Option<String>,
+    /// What it is about: an end user, a ticket, a project.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    resource: Option<String>,
+    /// The active branch.
+    branch: String,
+    /// How many branches there are.
+    branches: u64,
+    /// Messages on the active branch.
+    messages: u64,
+    /// When it began.
+    created: String,
+    /// When it changed last.
+    updated: String,
+    /// The resource that has its text.
+    uri: String,
+}
+
+impl Tool for ListConversations {
+    const NAME: &'static str = "list_conversations";
+    const TITLE: &'static str = "List conversations";
+    const ABOUT: &'static str = "Lists the conversations that are kept, the one that changed last first. \
+        Use it to find the id that the other tools ask for; to find what was said, use search_conversations.";
+    const EFFECT: Effect = Effect::Reads;
+    type Arguments = Arguments;
+    type Answer = Answer;
+
+    async fn call(visit: Visit, arguments: Arguments) -> Result<Answer, Trouble> {
+        let list = List {
+            resource: arguments.resource,
+            title: arguments.title,
+            limit: Some(arguments.limit.unwrap_or(LIMIT.0).clamp(1, LIMIT.1)),
+            ..List::default()
+        };
+        let page = page(&visit, list, arguments.cursor.as_deref()).await?;
+        Ok(Answer {
+            next_cursor: page.next.as_ref().map(cursor::after_conversation),
+            conversations: page.conversations.into_iter().map(listed).collect(),
+        })
+    }
+}
+
+/// A page of the owner's conversations.
+pub(crate) async fn page(
+    visit: &Visit,
+    mut list: List,
+    cursor: Option<&str>,
+) -> Result<ConversationPage, Trouble> {
+    list.after = cursor.map(cursor::conversation).transpose()?;
+    Ok(visit.engine.conversations(&visit.owner, list).await?)
+}
+
+fn listed(conversation: Conversation) -> Listed {
+    Listed {
+        uri: uri::of_conversation(&conversation.id),
+        id: conversation.id.to_string(),
+        title: conversation.title,
+        resource: conversation.resource,
+        branch: conversation.active.to_string(),
+        branches: conversation.branches,
+        messages: conversation.messages,
+        created: instant(conversation.created_ms),
+        updated: instant(conversation.updated_ms),
+    }
+}

@@ -1,0 +1,242 @@
+//! `read_link`: what a link names, by lines, by its end, or the lines that match.
+
+use contexture::compile::reading::{
+    Excerpt, Find, Found, Matcher, Pattern, Position, excerpt, find,
+};
+use contexture::engine::For;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::tool::{Effect, Tool};
+use crate::trouble::Trouble;
+use crate::uri::Within;
+use crate::visit::Visit;
+use crate::words::Kind;
+
+/// The characters of an answer.
+const CHARACTERS: usize = 16_000;
+/// Matching lines unless another number is asked for, and the most.
+const MATCHES: (u64, u64) = (50, 500);
+/// Lines around a match at most.
+const AROUND: usize = 20;
+
+pub(crate) struct ReadLink;
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Arguments {
+    /// The link: context://vfs/ and 32 hexadecimal digits, as previews, reports and other tools give it.
+    link: String,
+    /// The id of the conversation it stands in; may be left out if the link says ?conversation=.
+    conversation: Option<String>,
+    /// On this branch instead of the active one.
+    branch: Option<String>,
+    /// The line to begin with; 1 is the first. With `find`: only matches from this line on.
+    #[schemars(range(min = 1))]
+    from: Option<u64>,
+    /// Characters of the first line to skip, for very long lines.
+    column: Option<u64>,
+    /// At most so many lines, or matching lines.
+    #[schemars(range(min = 1))]
+    lines: Option<u64>,
+    /// The last so many lines, instead of `from` and `lines`.
+    #[schemars(range(min = 1))]
+    last: Option<u64>,
+    /// Only lines with this text, in any case.
+    find: Option<String>,
+    /// Whether `find` is a regular expression.
+    #[serde(default)]
+    regex: bool,
+    /// Lines to show around each line that matches; default 0.
+    #[serde(default)]
+    #[schemars(range(max = 20))]
+    around: usize,
+}
+
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct Answer {
+    /// The link.
+    link: String,
+    /// The id of the item it names.
+    id: String,
+    /// What that is.
+    kind: Kind,
+    /// Lines of the whole text.
+    lines: u64,
+    /// Characters of the whole text.
+    characters: u64,
+    /// Without `find`: the part that was asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    part: Option<Part>,
+    /// With `find`: the lines that match.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    found: Option<Matches>,
+    /// Where to read on, if there is more: `from` and `column` of the next call.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    next: Option<Next>,
+}
+
+#[derive(Serialize, JsonSchema)]
+struct Part {
+    /// Its first line.
+    from: u64,
+    /// Its last line, be it in part.
+    to: u64,
+    /// The text.
+    text: String,
+}
+
+#[derive(Serialize, JsonSchema)]
+struct Matches {
+    /// How many lines match, those before `from` not counted.
+    matches: u64,
+    /// The lines that are shown.
+    lines: Vec<Line>,
+}
+
+#[derive(Serialize, JsonSchema)]
+struct Line {
+    /// Its number; the first is 1.
+    line: u64,
+    /// Whether it matches, or stands around one that does.
+    matches: bool,
+    /// The line, with … where it was cut.
+    text: String,
+}
+
+#[derive(Serialize, JsonSchema)]
+struct Next {
+    /// The line.
+    from: u64,
+    /// Characters of it to skip.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    column: Option<u64>,
+}
+
+impl Tool for ReadLink {
+    const NAME: &'static str = "read_link";
+    const TITLE: &'static str = "Read what a link names";
+    const ABOUT: &'static str = "Reads what a context://vfs/... link names: a tool output or message that was \
+        shortened, cleared or compacted. Gives its beginning, the lines from `from` on, its `last` lines, or with \
+        `find` only the lines that match. Long answers are cut and say where to read on.";
+    const EFFECT: Effect = Effect::Reads;
+    type Arguments = Arguments;
+    type Answer = Answer;
+
+    async fn call(visit: Visit, arguments: Arguments) -> Result<Answer, Trouble> {
+        let within = Within::parse(&arguments.link)?;
+        let named = within.conversation.as_ref().map(|id| id.as_str());
+        let id = match (arguments.conversation.as_deref(), named) {
+            (Some(id), Some(other)) if id != other => {
+                let message = format!("the link is of conversation {other:?}, not of {id:?}");
+                return Err(Trouble::arguments(message).hint("leave `conversation` out"));
+            }
+            (Some(id), _) | (None, Some(id)) => id,
+            (None, None) => {
+                return Err(Trouble::arguments("`conversation` is missing")
+                    .hint("give the id of the conversation the link stands in"));
+            }
+        };
+        let chat = visit.conversation(id, arguments.branch.as_deref()).await?;
+        let linked = chat.linked(within.link, For::User).await?;
+        let whole = excerpt(&linked.text, Position::line(1), 1, 1);
+        let mut answer = Answer {
+            link: within.link.to_string(),
+            id: linked.node.id.to_string(),
+            kind: linked.node.kind.into(),
+            lines: whole.lines,
+            characters: whole.characters,
+            part: None,
+            found: None,
+            next: None,
+        };
+        match &arguments.find {
+            Some(pattern) => {
+                let found = find(
+                    &linked.text,
+                    &matcher(pattern, &arguments)?,
+                    &which(&arguments)?,
+                );
+                answer.next = found.next.map(|from| Next { from, column: None });
+                answer.found = Some(matches(found));
+            }
+            None => {
+                let (from, lines) = span(&arguments, whole.lines)?;
+                let part = excerpt(&linked.text, from, lines, CHARACTERS);
+                answer.next = part.next.map(|next| Next {
+                    from: next.line,
+                    column: Some(next.column).filter(|column| *column > 0),
+                });
+                answer.part = Some(shown(&part));
+            }
+        }
+        Ok(answer)
+    }
+}
+
+fn matcher(pattern: &str, arguments: &Arguments) -> Result<Matcher, Trouble> {
+    let pattern = match arguments.regex {
+        true => Pattern::Regex(pattern.to_owned()),
+        false => Pattern::Text(pattern.to_owned()),
+    };
+    Matcher::new(&pattern).map_err(|error| Trouble::arguments(format!("`find`: {error}")))
+}
+
+fn which(arguments: &Arguments) -> Result<Find, Trouble> {
+    if arguments.last.is_some() || arguments.column.is_some() {
+        return Err(
+            Trouble::arguments("`last` and `column` do not go with `find`")
+                .hint("leave them out; `from` says where to begin"),
+        );
+    }
+    let limit = arguments.lines.unwrap_or(MATCHES.0).clamp(1, MATCHES.1);
+    Ok(Find {
+        from: arguments.from.unwrap_or(1),
+        context: arguments.around.min(AROUND),
+        limit: usize::try_from(limit).unwrap_or(usize::MAX),
+        characters: CHARACTERS,
+    })
+}
+
+/// Where to begin, and how many lines.
+fn span(arguments: &Arguments, whole: u64) -> Result<(Position, u64), Trouble> {
+    if arguments.regex || arguments.around > 0 {
+        return Err(
+            Trouble::arguments("`regex` and `around` go with `find` only")
+                .hint("give `find`, or leave them out"),
+        );
+    }
+    let Some(last) = arguments.last else {
+        let mut from = Position::line(arguments.from.unwrap_or(1));
+        from.column = arguments.column.unwrap_or(0);
+        return Ok((from, arguments.lines.unwrap_or(u64::MAX)));
+    };
+    if arguments.from.is_some() || arguments.column.is_some() || arguments.lines.is_some() {
+        return Err(
+            Trouble::arguments("`last` does not go with `from`, `column` and `lines`")
+                .hint("give `last` alone"),
+        );
+    }
+    let first = whole.saturating_sub(last.max(1)).saturating_add(1);
+    Ok((Position::line(first), u64::MAX))
+}
+
+fn shown(part: &Excerpt<'_>) -> Part {
+    Part {
+        from: part.from.line,
+        to: part.last,
+        text: part.text.to_owned(),
+    }
+}
+
+fn matches(found: Found) -> Matches {
+    let lines = found.lines.into_iter().map(|line| Line {
+        line: line.number,
+        matches: line.matches,
+        text: line.text,
+    });
+    Matches {
+        matches: found.matches,
+        lines: lines.collect(),
+    }
+}

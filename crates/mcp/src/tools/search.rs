@@ -1,0 +1,127 @@
+//! `search_conversations`.
+
+use contexture::ir::ConversationId;
+use contexture::store::rules::Query;
+use contexture::store::{At, Coverage, Hit, SearchRequest, SearchScope};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::cursor;
+use crate::tool::{Effect, Tool};
+use crate::trouble::Trouble;
+use crate::visit::{Visit, branch_name};
+use crate::words::{Kind, instant};
+
+/// Hits of a page unless another number is asked for, and the most.
+const LIMIT: (usize, usize) = (10, 50);
+
+pub(crate) struct SearchConversations;
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Arguments {
+    /// Words that must all be there; "side by side" in double quotes; a star for words that begin* so.
+    query: String,
+    /// In this conversation only.
+    conversation: Option<String>,
+    /// On the path of this branch only; with `conversation`.
+    branch: Option<String>,
+    /// In conversations about this resource only.
+    resource: Option<String>,
+    /// Only items of these kinds.
+    #[serde(default)]
+    kinds: Vec<Kind>,
+    /// At most so many hits; default 10.
+    #[schemars(range(min = 1, max = 50))]
+    limit: Option<usize>,
+    /// `next_cursor` of the page before, with the same query.
+    cursor: Option<String>,
+}
+
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct Answer {
+    /// What was found, best first.
+    hits: Vec<Found>,
+    /// Where to go on, if there are more.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    next_cursor: Option<String>,
+    /// Whether everything was looked at; if not, only the newest of what may fit was: ask more precisely.
+    complete: bool,
+}
+
+#[derive(Serialize, JsonSchema)]
+struct Found {
+    /// Its conversation.
+    conversation: String,
+    /// The item's id: `read_conversation` with `around` shows what stands around it.
+    id: String,
+    /// What it is.
+    kind: Kind,
+    /// When it was made.
+    at: String,
+    /// The stretch of its text that shows why.
+    text: String,
+}
+
+impl Tool for SearchConversations {
+    const NAME: &'static str = "search_conversations";
+    const TITLE: &'static str = "Search conversations";
+    const ABOUT: &'static str = "Finds what was said in kept conversations, by its words: messages, tool calls, \
+        tool outputs, summaries, of this and earlier sessions. Use it before asking the user again or doing work twice.";
+    const EFFECT: Effect = Effect::Reads;
+    type Arguments = Arguments;
+    type Answer = Answer;
+
+    async fn call(visit: Visit, arguments: Arguments) -> Result<Answer, Trouble> {
+        if Query::parse(&arguments.query).is_empty() {
+            let message = "`query` has no word to look for";
+            return Err(Trouble::arguments(message).hint("give words that were said"));
+        }
+        let request = SearchRequest {
+            kinds: arguments.kinds.iter().map(|kind| kind.stored()).collect(),
+            limit: arguments.limit.unwrap_or(LIMIT.0).clamp(1, LIMIT.1),
+            after: arguments.cursor.as_deref().map(cursor::hit).transpose()?,
+            ..SearchRequest::new(arguments.query.clone(), scope(&arguments)?)
+        };
+        let page = visit.engine.search(&visit.owner, request).await?;
+        Ok(Answer {
+            next_cursor: page.next.as_ref().map(cursor::after_hit),
+            complete: page.coverage == Coverage::Whole,
+            hits: page.hits.into_iter().map(found).collect(),
+        })
+    }
+}
+
+fn scope(arguments: &Arguments) -> Result<SearchScope, Trouble> {
+    let Arguments {
+        conversation,
+        branch,
+        resource,
+        ..
+    } = arguments;
+    Ok(match (conversation, branch, resource) {
+        (None, None, None) => SearchScope::Owner,
+        (None, None, Some(resource)) => SearchScope::Resource(resource.clone()),
+        (Some(id), None, None) => SearchScope::Conversation(ConversationId::new(id)?),
+        (Some(id), Some(branch), None) => SearchScope::Path {
+            conversation: ConversationId::new(id)?,
+            at: At::Branch(branch_name(branch)?),
+        },
+        _ => {
+            let message = "where to look is said twice";
+            return Err(Trouble::arguments(message).hint(
+                "give `conversation`, with `branch` if only that counts, or `resource`, or none of them",
+            ));
+        }
+    })
+}
+
+fn found(hit: Hit) -> Found {
+    Found {
+        conversation: hit.conversation.to_string(),
+        id: hit.node.to_string(),
+        kind: hit.kind.into(),
+        at: instant(hit.created_ms),
+        text: hit.snippet.text,
+    }
+}

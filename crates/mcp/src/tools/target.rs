@@ -1,0 +1,59 @@
+//! Which model is meant, and how it is spoken to.
+
+use contexture::catalogue::ModelSpec;
+use contexture::{EngineError, Format, Target};
+
+use crate::trouble::Trouble;
+use crate::visit::Visit;
+
+/// What was said of a model.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Meant<'a> {
+    /// Its name.
+    pub(super) model: &'a str,
+    /// The format of its requests; `None`: its provider's own.
+    pub(super) format: Option<&'a str>,
+    /// Tokens it can hold; `None`: as is known of it.
+    pub(super) window: Option<u64>,
+    /// Tokens kept free for the answer; `None`: the usual.
+    pub(super) reserve: Option<u64>,
+}
+
+impl Meant<'_> {
+    /// The target that is meant.
+    pub(super) fn target(&self, visit: &Visit) -> Result<Target, Trouble> {
+        let spec = visit.engine.catalogue().resolve(self.model);
+        let spec = spec.map_err(EngineError::from)?;
+        let format = match self.format {
+            Some(name) => provider_format(name)?,
+            None => native(spec),
+        };
+        let mut target = Target::new(format, self.model);
+        if let Some(window) = self.window {
+            target = target.window(window);
+        }
+        if let Some(reserve) = self.reserve {
+            target = target.reserve(reserve);
+        }
+        Ok(target)
+    }
+}
+
+fn provider_format(name: &str) -> Result<Format, Trouble> {
+    let mut known = Format::PROVIDERS.into_iter();
+    known.find(|format| format.as_str() == name).ok_or_else(|| {
+        let names = Format::PROVIDERS.map(Format::as_str).join(", ");
+        Trouble::arguments(format!("no format {name:?}: expected one of {names}"))
+    })
+}
+
+/// The format in which a model is spoken to by its own provider; OpenAI's chat, which most hosts understand, for the
+/// others.
+fn native(spec: &ModelSpec) -> Format {
+    match spec.provider.as_str() {
+        "anthropic" => Format::Anthropic,
+        "google" => Format::Gemini,
+        "openai" => Format::OpenAiResponses,
+        _ => Format::OpenAiChat,
+    }
+}

@@ -1,0 +1,187 @@
+//! `read_conversation`: what was said, a page at a time.
+
+use contexture::Conversation;
+use contexture::ir::ConversationId;
+use contexture::store::{At, Page, ReadRequest, Span};
+use rmcp::model::Resource;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::item::{Shown, link, show};
+use crate::tool::{Effect, Tool};
+use crate::trouble::Trouble;
+use crate::visit::Visit;
+
+/// Items of a page unless another number is asked for, and the most.
+const LIMIT: (u64, u64) = (20, 100);
+
+pub(crate) struct ReadConversation;
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Arguments {
+    /// The conversation's id.
+    conversation: String,
+    /// On this branch instead of the active one.
+    branch: Option<String>,
+    /// The position to begin with; 1 is the first item. Default: so that the last items are read.
+    #[schemars(range(min = 1))]
+    from: Option<u64>,
+    /// The id of an item or message to read around, instead of `from`.
+    around: Option<String>,
+    /// At most so many items; default 20. With fewer items each is cut later.
+    #[schemars(range(min = 1, max = 100))]
+    limit: Option<u64>,
+}
+
+/// A page of a conversation.
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct Answer {
+    /// The conversation's id.
+    conversation: String,
+    /// The branch; absent where `around` names an item that is not on it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    branch: Option<String>,
+    /// How many items there are on the path.
+    total: u64,
+    /// The items, oldest first. Bookkeeping that people are not shown is left out, so positions may have gaps.
+    items: Vec<Shown>,
+    /// `from` of the page before this one, if there is one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    earlier: Option<u64>,
+    /// `from` of the page after this one, if there is one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    later: Option<u64>,
+    #[serde(skip)]
+    id: Option<ConversationId>,
+}
+
+/// Which items.
+#[derive(Clone, Debug)]
+pub(crate) enum Wanted {
+    /// The last ones.
+    Last,
+    /// From this position on.
+    From(u64),
+    /// Those around an item or message.
+    Around(String),
+}
+
+impl Tool for ReadConversation {
+    const NAME: &'static str = "read_conversation";
+    const TITLE: &'static str = "Read a conversation";
+    const ABOUT: &'static str = "Reads what was said in a conversation, a page of items at a time: the last ones \
+        unless `from` or `around` is given. Long items are cut and carry a link; read_link reads the whole of them.";
+    const EFFECT: Effect = Effect::Reads;
+    type Arguments = Arguments;
+    type Answer = Answer;
+
+    async fn call(visit: Visit, arguments: Arguments) -> Result<Answer, Trouble> {
+        let branch = arguments.branch.as_deref();
+        let chat = visit.conversation(&arguments.conversation, branch).await?;
+        let wanted = match (arguments.from, arguments.around) {
+            (None, None) => Wanted::Last,
+            (Some(from), None) => Wanted::From(from),
+            (None, Some(id)) => Wanted::Around(id),
+            (Some(_), Some(_)) => {
+                return Err(Trouble::arguments("both `from` and `around` are given")
+                    .hint("give one of them, or none for the last items"));
+            }
+        };
+        read(&visit, &chat, &wanted, arguments.limit.unwrap_or(LIMIT.0)).await
+    }
+
+    fn links(answer: &Answer) -> Vec<Resource> {
+        let Some(id) = &answer.id else {
+            return Vec::new();
+        };
+        answer
+            .items
+            .iter()
+            .filter_map(|item| link(item, id))
+            .collect()
+    }
+}
+
+/// Reads a page of at most `limit` items.
+pub(crate) async fn read(
+    visit: &Visit,
+    chat: &Conversation,
+    wanted: &Wanted,
+    limit: u64,
+) -> Result<Answer, Trouble> {
+    let limit = limit.clamp(1, LIMIT.1);
+    let here = At::Branch(chat.branch());
+    let from = |first: u64| Span::Between(first, first.saturating_add(limit - 1));
+    let (at, span) = match wanted {
+        Wanted::Last => (here.clone(), Span::Last(limit)),
+        Wanted::From(first) => (here.clone(), from((*first).max(1))),
+        Wanted::Around(id) => {
+            let place = visit.place(chat, id).await?;
+            let first = place.position.saturating_sub(limit / 2).max(1);
+            (place.at, from(first))
+        }
+    };
+    let request = ReadRequest {
+        at: at.clone(),
+        span,
+        limit: None,
+    };
+    let store = visit.engine.store();
+    let page = store.read(chat.owner(), chat.id(), request).await?;
+    answer(
+        chat,
+        (at == here).then(|| chat.branch().to_string()),
+        &page,
+        limit,
+    )
+}
+
+fn answer(
+    chat: &Conversation,
+    branch: Option<String>,
+    page: &Page,
+    limit: u64,
+) -> Result<Answer, Trouble> {
+    let first = page.nodes.first().map_or(1, |node| node.depth);
+    let last = page.nodes.last().map_or(page.depth, |node| node.depth);
+    Ok(Answer {
+        conversation: chat.id().to_string(),
+        branch,
+        total: page.depth,
+        items: show(&page.nodes)?,
+        earlier: (first > 1).then(|| first.saturating_sub(limit).max(1)),
+        later: (last < page.depth).then(|| last.saturating_add(1)),
+        id: Some(chat.id().clone()),
+    })
+}
+
+impl Answer {
+    /// As text, for a resource.
+    pub(crate) fn text(&self) -> String {
+        let mut text = String::new();
+        if let Some(earlier) = self.earlier {
+            let shown = self.items.first().map_or(self.total, |item| item.position);
+            text.push_str(&format!(
+                "[items before {shown} of {} are not shown: read_conversation with conversation {:?} and from {earlier}]\n\n",
+                self.total, self.conversation
+            ));
+        }
+        for item in &self.items {
+            text.push_str(&format!(
+                "[{} {} {}]\n{}\n",
+                item.position,
+                item.kind.as_str(),
+                item.at,
+                item.text
+            ));
+            if let (Some(link), Some(characters)) = (&item.link, item.characters) {
+                text.push_str(&format!(
+                    "[{characters} characters in all: read_link {link}]\n"
+                ));
+            }
+            text.push('\n');
+        }
+        text
+    }
+}

@@ -1,0 +1,129 @@
+//! Why a tool gave no answer, in words for the model that called it.
+//!
+//! A call that failed is an answer of the protocol (`isError`), so that the model reads what to do; only what is no
+//! call at all is an error of the protocol. What belongs to another owner is not found, in the same words as what
+//! nobody has.
+
+use std::error::Error as _;
+use std::fmt::Write as _;
+
+use contexture::EngineError;
+use contexture::store::{Error as StoreError, Thing};
+use rmcp::model::{CallToolResult, ContentBlock, MetaObject};
+use serde_json::json;
+
+/// The key of an error's word for programs, in `_meta`.
+const META: &str = "contexture/error";
+
+/// Why a tool gave no answer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Trouble {
+    kind: &'static str,
+    message: String,
+    hint: Option<&'static str>,
+    retryable: bool,
+}
+
+impl Trouble {
+    /// A trouble with a stable word for programs, and what it is.
+    pub(crate) fn new(kind: &'static str, message: impl Into<String>) -> Self {
+        Self {
+            kind,
+            message: message.into(),
+            hint: None,
+            retryable: false,
+        }
+    }
+
+    /// Arguments that are wrong.
+    pub(crate) fn arguments(message: impl Into<String>) -> Self {
+        Self::new("bad_arguments", message)
+    }
+
+    /// The same, saying what to do.
+    pub(crate) const fn hint(mut self, hint: &'static str) -> Self {
+        self.hint = Some(hint);
+        self
+    }
+
+    /// Whether there is no such thing, or it is another owner's.
+    pub(crate) fn is_absent(&self) -> bool {
+        matches!(self.kind, "not_found" | "evicted" | "bad_name")
+    }
+
+    /// What happened, and what to do.
+    pub(crate) fn text(&self) -> String {
+        let mut text = self.message.clone();
+        if let Some(hint) = self.hint {
+            let _ = write!(text, ". What to do: {hint}");
+        }
+        text
+    }
+
+    /// As the answer of a call.
+    pub(crate) fn into_result(self) -> CallToolResult {
+        let mut result = CallToolResult::error(vec![ContentBlock::text(self.text())]);
+        let mut meta = MetaObject::new();
+        let said = json!({ "kind": self.kind, "retryable": self.retryable });
+        meta.0.insert(META.to_owned(), said);
+        result.meta = Some(meta);
+        result
+    }
+}
+
+impl From<EngineError> for Trouble {
+    fn from(error: EngineError) -> Self {
+        let mut message = error.to_string();
+        let mut source = error.source();
+        while let Some(cause) = source {
+            let _ = write!(message, ": {cause}");
+            source = cause.source();
+        }
+        Self {
+            kind: error.kind(),
+            message,
+            hint: hint(&error),
+            retryable: error.is_retryable(),
+        }
+    }
+}
+
+impl From<StoreError> for Trouble {
+    fn from(error: StoreError) -> Self {
+        EngineError::from(error).into()
+    }
+}
+
+impl From<contexture::ir::Error> for Trouble {
+    fn from(error: contexture::ir::Error) -> Self {
+        EngineError::from(error).into()
+    }
+}
+
+fn hint(error: &EngineError) -> Option<&'static str> {
+    Some(match error {
+        EngineError::Store(StoreError::NotFound { what, .. }) => match what {
+            Thing::Conversation => "list_conversations gives the ids there are",
+            Thing::Branch | Thing::Checkpoint => {
+                "list_branches gives the branches and checkpoints there are"
+            }
+            Thing::Message | Thing::Node => {
+                "read_conversation and search_conversations give the ids of items and messages"
+            }
+            _ => return None,
+        },
+        EngineError::Store(StoreError::AlreadyExists { .. }) => "choose another name",
+        EngineError::Store(StoreError::Ambiguous { .. }) => "give one of those ids",
+        EngineError::Store(error) if error.is_retryable() => "call it again",
+        EngineError::NoLink { .. } => {
+            "read_conversation gives the links of a conversation; name the branch if it is not on the active one"
+        }
+        EngineError::Catalogue(_) => "name a model as its provider does",
+        EngineError::Refused(_) => {
+            "compact_conversation makes room; a larger `window` or smaller `reserve` may do too"
+        }
+        EngineError::NothingToCompact { .. } => "leave the conversation as it is",
+        EngineError::EmptyBranch { .. } => "name a branch that has items: list_branches",
+        _ => return None,
+    })
+}

@@ -1,0 +1,70 @@
+//! Times and kinds of items, as answers say them.
+
+use contexture::store::NodeKind;
+use jiff::Timestamp;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// A time in RFC 3339, in universal time.
+pub(crate) fn instant(ms: i64) -> String {
+    Timestamp::from_millisecond(ms).map_or_else(|_| ms.to_string(), |time| time.to_string())
+}
+
+/// What an item is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Kind {
+    User,
+    Assistant,
+    Instruction,
+    Call,
+    Output,
+    Reasoning,
+    Compaction,
+    Other,
+}
+
+impl Kind {
+    /// As the store says it.
+    pub(crate) const fn stored(self) -> NodeKind {
+        match self {
+            Self::User => NodeKind::User,
+            Self::Assistant => NodeKind::Assistant,
+            Self::Instruction => NodeKind::Instruction,
+            Self::Call => NodeKind::FunctionCall,
+            Self::Output => NodeKind::FunctionCallOutput,
+            Self::Reasoning => NodeKind::Reasoning,
+            Self::Compaction => NodeKind::Compaction,
+            Self::Other => NodeKind::Extension,
+        }
+    }
+
+    /// The lower-case word.
+    pub(crate) const fn as_str(self) -> &'static str {
+        match self {
+            Self::User => "user",
+            Self::Assistant => "assistant",
+            Self::Instruction => "instruction",
+            Self::Call => "call",
+            Self::Output => "output",
+            Self::Reasoning => "reasoning",
+            Self::Compaction => "compaction",
+            Self::Other => "other",
+        }
+    }
+}
+
+impl From<NodeKind> for Kind {
+    fn from(kind: NodeKind) -> Self {
+        match kind {
+            NodeKind::User => Self::User,
+            NodeKind::Assistant => Self::Assistant,
+            NodeKind::Instruction => Self::Instruction,
+            NodeKind::FunctionCall => Self::Call,
+            NodeKind::FunctionCallOutput => Self::Output,
+            NodeKind::Reasoning => Self::Reasoning,
+            NodeKind::Compaction => Self::Compaction,
+            _ => Self::Other,
+        }
+    }
+}
