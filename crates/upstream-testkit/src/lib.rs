@@ -18,6 +18,8 @@
 //! # });
 //! ```
 //!
+//! A [`Tap`] stands between a client and whatever it calls, and keeps what the client sent.
+//!
 //! Only for tests: what goes wrong here panics. Not here: TLS, HTTP/2, and clients.
 
 #![expect(
@@ -30,9 +32,11 @@
 mod answer;
 mod connection;
 mod provider;
+mod reader;
 mod received;
 mod replaying;
 mod scripted;
+mod tap;
 mod upstream;
 
 pub use answer::{Answer, Gate};
@@ -40,4 +44,5 @@ pub use provider::Provider;
 pub use received::Received;
 pub use replaying::ReplayingProvider;
 pub use scripted::ScriptedProvider;
+pub use tap::Tap;
 pub use upstream::{Seen, Upstream};

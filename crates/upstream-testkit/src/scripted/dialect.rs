@@ -45,7 +45,11 @@ impl<'a> Operation<'a> {
 impl Dialect {
     pub(crate) fn of(request: &Received) -> Self {
         let path = request.path();
-        if path.contains("/v1beta") || path.contains(":generate") || path.contains(":stream") {
+        let is_verb = path
+            .rsplit('/')
+            .next()
+            .is_some_and(|last| last.contains(':'));
+        if is_verb || request.header("x-goog-api-key").is_some() || path.contains("/v1beta/") {
             Self::Gemini
         } else if request.header("anthropic-version").is_some() || path.contains("/messages") {
             Self::Anthropic

@@ -4,6 +4,7 @@
 
 mod replaying;
 mod scripted;
+mod tap;
 mod wire;
 
 use contexture_upstream_testkit::Upstream;
