@@ -11,6 +11,7 @@
 mod bench;
 mod catalogue;
 mod ci;
+mod clients;
 mod licences;
 mod metadata;
 mod peers;

@@ -3,7 +3,8 @@
 //! Tests run under cargo-nextest, which is installed into the build directory where it is missing; where it cannot be
 //! installed, `cargo test` runs them instead. Documentation examples always run under `cargo test --doc`.
 //!
-//! Where the PostgreSQL backend is tested, a server is started first and stopped at the end.
+//! Where the PostgreSQL backend is tested, a server is started first and stopped at the end; where the proxy is tested,
+//! clients of others are installed first.
 //!
 //! A soak sets `CONTEXTURE_SOAK=1` and `PROPTEST_CASES`: tests that can go on for long read the first, proptest the
 //! second. Only test code reads them.
@@ -16,7 +17,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context as _, Result};
 
 use crate::metadata::{Metadata, Package, Reach};
-use crate::{postgres, shell};
+use crate::{clients, postgres, shell};
 
 const NEXTEST: &str = "0.9.143";
 /// Building nextest may take this long before plain `cargo test` is the faster road.
@@ -51,6 +52,7 @@ pub(crate) fn run(rest: &[String]) -> Result<()> {
     let server = server(rest)?;
     let mut command = tests(&runner, rest);
     offer(&mut command, server.as_ref());
+    offer_clients(&mut command, rest, &metadata.target_directory);
     shell::run(command)?;
     match examples(&metadata.packages, rest) {
         Some(examples) => shell::run(examples),
@@ -82,6 +84,7 @@ pub(crate) fn soak(rest: &[String]) -> Result<()> {
         .env("PROPTEST_CASES", SOAK_CASES);
     let server = server(rest)?;
     offer(&mut command, server.as_ref());
+    offer_clients(&mut command, rest, &metadata.target_directory);
     shell::run(command)
 }
 
@@ -90,12 +93,7 @@ const WITH_POSTGRES: [&str; 2] = ["store-postgres", "cli"];
 
 /// A PostgreSQL server, where the selection needs one and none is named.
 fn server(rest: &[String]) -> Result<Option<postgres::Server>> {
-    let selection = selection(rest);
-    let is_needed = selection.is_empty()
-        || selection
-            .iter()
-            .any(|word| WITH_POSTGRES.iter().any(|name| word.ends_with(name)));
-    if !is_needed || std::env::var_os(postgres::VARIABLE).is_some() {
+    if !selects(rest, &WITH_POSTGRES) || std::env::var_os(postgres::VARIABLE).is_some() {
         return Ok(None);
     }
     postgres::Server::start(postgres::Files::Unsynced).map(Some)
@@ -104,6 +102,23 @@ fn server(rest: &[String]) -> Result<Option<postgres::Server>> {
 fn offer(command: &mut Command, server: Option<&postgres::Server>) {
     if let Some(server) = server {
         command.env(postgres::VARIABLE, server.address());
+    }
+}
+
+/// The crates whose tests ask for clients of others.
+const WITH_CLIENTS: [&str; 1] = ["server"];
+
+/// The clients, where the selection needs them. Where they cannot be installed, other tests run all the same, and
+/// theirs say what is missing.
+fn offer_clients(command: &mut Command, rest: &[String], target_directory: &str) {
+    if !selects(rest, &WITH_CLIENTS) || std::env::var_os(clients::VARIABLE).is_some() {
+        return;
+    }
+    match clients::prepare(Path::new(target_directory)) {
+        Ok(home) => {
+            command.env(clients::VARIABLE, home);
+        }
+        Err(error) => println!("   the clients could not be installed: {error:#}"),
     }
 }
 
@@ -209,6 +224,13 @@ fn examples(packages: &[Package], rest: &[String]) -> Option<Command> {
         command.args([OsString::from("-p"), OsString::from(library)]);
     }
     Some(command)
+}
+
+/// Whether one of these crates is selected; their names are given without what all have in common.
+fn selects(rest: &[String], names: &[&str]) -> bool {
+    let selection = selection(rest);
+    let is_named = |word: &&str| names.iter().any(|name| word.ends_with(name));
+    selection.is_empty() || selection.iter().any(is_named)
 }
 
 /// The words that select packages: `-p name`, `-pname`, `--package name`, `--package=name`.

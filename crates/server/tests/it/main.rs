@@ -7,6 +7,7 @@
     reason = "a failed unwrap is the failed test"
 )]
 
+mod clients;
 mod configuration;
 mod conversations;
 mod keys;

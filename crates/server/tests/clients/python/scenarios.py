@@ -1,0 +1,77 @@
+"""What every client is asked, and how what it saw is told.
+
+A client's script maps each scenario it can do to a function of the base URL. What the function returns, or the error it
+ends with, is what the client saw: printed as a line a scenario, `saw NAME JSON`. The same line with and without a proxy between
+means that the client cannot tell.
+
+What is said is in `said.json`. Lines that begin with `upstream:` are orders to the scripted upstream.
+"""
+
+import dataclasses
+import json
+import pathlib
+import sys
+
+SAID = json.loads((pathlib.Path(__file__).parent.parent / "said.json").read_text())
+MODEL, TURNS, WEATHER = SAID["model"], SAID["turns"], SAID["weather"]
+ABORT_AFTER = SAID["abort_after"]
+
+
+def turn(number):
+    """What the person says in a turn of the session."""
+    return SAID["turn"].format(number=number)
+
+
+def weather(city: str) -> str:
+    """The weather in a city."""
+    return WEATHER
+
+
+def run(scenarios):
+    """Runs those that the command line names, all if it names none: `script BASE_URL [scenario…]`."""
+    base, *names = sys.argv[1:]
+    for name in names or scenarios:
+        try:
+            saw = scenarios[name](base)
+        except Exception as error:
+            saw = failure(error)
+        told = json.dumps(plain(saw), sort_keys=True, ensure_ascii=False)
+        # Where it asked is not what it saw.
+        print("saw", name, told.replace(base, "http://base"), flush=True)
+
+
+def failure(error):
+    """What can be seen of an error: its class, its status, what the provider said."""
+    body = getattr(error, "body", None)
+    if body is None:
+        body = getattr(error, "details", None)
+    status = getattr(error, "status_code", None)
+    if status is None:
+        status = getattr(error, "code", None)
+    return {"error": type(error).__name__, "text": str(error), "status": status, "body": body}
+
+
+def plain(value):
+    """A value of a client as plain data."""
+    if hasattr(value, "model_dump"):
+        value = value.model_dump(mode="json", warnings=False)
+    if dataclasses.is_dataclass(value):
+        value = {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
+    if isinstance(value, dict):
+        return {str(name): plain(inner) for name, inner in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [plain(inner) for inner in value]
+    if value is None or isinstance(value, (str, int, float, bool)):
+        return value
+    return repr(value)
+
+
+def until_cut(events):
+    """The events of a stream that breaks, and how it broke."""
+    seen = []
+    try:
+        for event in events:
+            seen.append(event)
+    except Exception as error:
+        return {"events": seen, "failure": failure(error)}
+    return {"events": seen, "failure": None}

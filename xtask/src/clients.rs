@@ -1,0 +1,78 @@
+//! Other people's clients of model providers, which the server's tests put in front of its proxy.
+//!
+//! Exact versions, from PyPI and npm, into the build directory: Node is among the Python packages, so Python is all that
+//! must be there. What is installed stays until the lists change. Tests find it in `CONTEXTURE_TEST_CLIENTS`; where that
+//! is set already, nothing is installed.
+//!
+//! Not here: what the clients do, which stands in `crates/server/tests/clients`.
+
+use std::fs;
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context as _, Result};
+
+use crate::shell;
+
+/// Where tests look for the clients: a directory with `python` and `node_modules` in it, or `skip`.
+pub(crate) const VARIABLE: &str = "CONTEXTURE_TEST_CLIENTS";
+
+const LISTS: &str = "crates/server/tests/clients";
+const PYTHON: &str = "python/requirements.txt";
+const NODE: [&str; 2] = ["node/package.json", "node/package-lock.json"];
+/// Written when everything is there.
+const WHOLE: &str = "whole";
+
+/// Installs the clients where they are not, and says where they are.
+///
+/// # Errors
+/// When Python is missing, or a package cannot be installed.
+pub(crate) fn prepare(target: &Path) -> Result<PathBuf> {
+    let lists = shell::root().join(LISTS);
+    let mut hasher = DefaultHasher::new();
+    for list in NODE.iter().chain([&PYTHON]) {
+        let list = lists.join(list);
+        let text = fs::read(&list).with_context(|| format!("reading {}", list.display()))?;
+        text.hash(&mut hasher);
+    }
+    let all = target.join("clients");
+    let home = all.join(format!("{:016x}", hasher.finish()));
+    if home.join(WHOLE).is_file() {
+        return Ok(home);
+    }
+    println!("   installing clients into {}", home.display());
+    // Those of older lists, and what was begun and not finished.
+    if all.is_dir() {
+        fs::remove_dir_all(&all)?;
+    }
+    fs::create_dir_all(&home)?;
+    install(&lists, &home)?;
+    fs::write(home.join(WHOLE), "")?;
+    Ok(home)
+}
+
+fn install(lists: &Path, home: &Path) -> Result<()> {
+    let environment = home.join("python");
+    let mut venv = Command::new("python3");
+    venv.args(["-m", "venv"]).arg(&environment);
+    shell::run(venv)?;
+    let programs = environment.join("bin");
+    let mut pip = Command::new(programs.join("python"));
+    pip.args(["-m", "pip", "install", "--quiet", "--no-deps", "-r"])
+        .arg(lists.join(PYTHON));
+    shell::run(pip)?;
+    for list in NODE {
+        let name = Path::new(list).file_name().unwrap_or_default();
+        fs::copy(lists.join(list), home.join(name))?;
+    }
+    let mut npm = Command::new(programs.join("npm"));
+    npm.args(["ci", "--ignore-scripts", "--no-audit", "--no-fund"])
+        .arg("--prefix")
+        .arg(home);
+    // Its scripts look for Node on the path.
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let paths = std::iter::once(programs).chain(std::env::split_paths(&path));
+    npm.env("PATH", std::env::join_paths(paths)?);
+    shell::run(npm)
+}
