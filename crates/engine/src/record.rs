@@ -254,7 +254,7 @@ impl Conversation {
 
     /// The message an answer belongs to: an agent's turn goes on after its tools' outputs, anything
     /// else begins a message.
-    async fn answering_message(
+    pub(crate) async fn answering_message(
         &self,
         base: Option<NodeId>,
         key: NodeId,

@@ -82,12 +82,20 @@ binary_id! {
     /// The log of one running answer.
     StreamId, "stream id"
 }
+binary_id! {
+    /// What a history says up to a place; see [`Chain`](crate::Chain).
+    PathHash, "path hash"
+}
 
 impl ContentHash {
     /// The hash of `bytes`.
     #[must_use]
     pub fn of(bytes: &[u8]) -> Self {
-        Self(truncate(blake3::hash(bytes)))
+        Self::of_hash(blake3::hash(bytes))
+    }
+
+    pub(crate) fn of_hash(hash: blake3::Hash) -> Self {
+        Self(truncate(hash))
     }
 }
 

@@ -11,6 +11,7 @@
 #![cfg_attr(not(test), deny(clippy::disallowed_methods, clippy::disallowed_types))]
 
 mod canonical;
+mod chain;
 mod error;
 mod fragment;
 mod id;
@@ -26,6 +27,7 @@ mod ui_message;
 mod usage;
 
 pub use canonical::canonical_json;
+pub use chain::{CHAIN_VERSION, Chain, PathLink};
 pub use error::{Error, excerpt};
 pub use fragment::{
     Analogy, Body, Children, Clarification, Codec, CodecError, Example, Explanation, Fragment,
@@ -37,8 +39,8 @@ pub use fragment::{
     style_guide, term, to_message_fragment, to_serialized, user, workflow,
 };
 pub use id::{
-    BranchName, CheckpointName, ContentHash, ConversationId, MessageId, NodeId, Owner, ResponseId,
-    RunId, StreamId,
+    BranchName, CheckpointName, ContentHash, ConversationId, MessageId, NodeId, Owner, PathHash,
+    ResponseId, RunId, StreamId,
 };
 pub use item::{
     Compaction, Extension, FunctionCall, FunctionCallOutput, Item, Message, Output, Reasoning,

@@ -5,14 +5,16 @@
 //! these. It is a derived, versioned figure: a change of [`MEANING_VERSION`] makes stored hashes
 //! worth nothing, never wrong.
 //!
-//! Not here: hashes over whole paths, which belong to whoever matches histories.
+//! Not here: hashes of beginnings of histories (`chain`).
+
+use std::borrow::Cow;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 
 use crate::canonical::canonical_json;
 use crate::id::ContentHash;
-use crate::item::{Item, Output, Role};
+use crate::item::{FunctionCall, Item, Output, Role};
 use crate::part::{FilePart, ImagePart, Part};
 
 /// The version of the normal form.
@@ -39,12 +41,7 @@ pub fn meaning_hash(item: &Item) -> Option<ContentHash> {
         Item::FunctionCall(call) => {
             form.tag("call");
             form.tag(&call.name);
-            let arguments = if call.arguments.trim().is_empty() {
-                "{}"
-            } else {
-                &call.arguments
-            };
-            form.tag(canonical_json(arguments).as_deref().unwrap_or(arguments));
+            form.tag(&arguments(call));
         }
         Item::FunctionCallOutput(output) => {
             form.tag("output");
@@ -91,13 +88,7 @@ impl Form {
 
     fn media(&mut self, kind: &str, source: &str) {
         self.tag(kind);
-        match source
-            .split_once(";base64,")
-            .map(|(_, data)| STANDARD.decode(data))
-        {
-            Some(Ok(bytes)) => self.bytes(&bytes),
-            _ => self.bytes(source.as_bytes()),
-        }
+        self.bytes(&media_bytes(source));
     }
 
     fn flush(&mut self) {
@@ -120,7 +111,25 @@ impl Form {
     }
 }
 
-fn image_source(image: &ImagePart) -> &str {
+/// A call's arguments as a JSON value is written; none are `{}`.
+pub(crate) fn arguments(call: &FunctionCall) -> Cow<'_, str> {
+    let arguments = match call.arguments.trim() {
+        "" => "{}",
+        _ => &call.arguments,
+    };
+    canonical_json(arguments).map_or(Cow::Borrowed(arguments), Cow::Owned)
+}
+
+/// The bytes of a `data:` URL; of anything else its text.
+pub(crate) fn media_bytes(source: &str) -> Cow<'_, [u8]> {
+    let inline = source.split_once(";base64,");
+    match inline.map(|(_, data)| STANDARD.decode(data)) {
+        Some(Ok(bytes)) => Cow::Owned(bytes),
+        _ => Cow::Borrowed(source.as_bytes()),
+    }
+}
+
+pub(crate) fn image_source(image: &ImagePart) -> &str {
     image
         .image_url
         .as_deref()
@@ -128,7 +137,7 @@ fn image_source(image: &ImagePart) -> &str {
         .unwrap_or_default()
 }
 
-fn file_source(file: &FilePart) -> &str {
+pub(crate) fn file_source(file: &FilePart) -> &str {
     let sources = [&file.file_data, &file.file_url, &file.file_id];
     sources
         .into_iter()

@@ -16,6 +16,7 @@ use crate::event;
 use crate::fault::Fault;
 use crate::node_row::{self, Known, Slots};
 use crate::path::{Position, Tip, contains, insert_segment};
+use crate::path_index;
 use crate::response;
 use crate::search_index;
 use crate::state::{self, Loaded};
@@ -87,6 +88,7 @@ pub(crate) async fn append(
         depth: before,
     };
     search_index::add(tx, &conv, after, request, terms);
+    path_index::add(tx, &conv, &request.paths);
     conv.save(tx);
     Ok(Appended {
         branch: Some(row.name),

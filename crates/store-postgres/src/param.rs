@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use bytes::BytesMut;
-use contexture_ir::{ContentHash, NodeId, ResponseId, RunId, StreamId};
+use contexture_ir::{ContentHash, NodeId, PathHash, ResponseId, RunId, StreamId};
 use contexture_store::BlobId;
 use tokio_postgres::types::{IsNull, ToSql, Type, to_sql_checked};
 
@@ -128,6 +128,7 @@ bytea! {
     ContentHash: hash => Bytea::Id(*hash.as_bytes());
     RunId: id => Bytea::Id(*id.as_bytes());
     ResponseId: id => Bytea::Id(*id.as_bytes());
+    PathHash: hash => Bytea::Id(*hash.as_bytes());
     StreamId: id => Bytea::Id(*id.as_bytes());
     BlobId: id => Bytea::Id(*id.as_bytes());
     Arc<str>: text => Bytea::Text(text);

@@ -9,8 +9,9 @@ use contexture_store::{
     AppendRequest, Appended, BlobId, Capabilities, Conversation, ConversationPage,
     ConversationUpdate, Entry, EntryPage, EraseScope, Erased, Error, Event, KeyScope, KeyValues,
     Limits, ListConversations, ListEntries, Maintenance, NewConversation, Node, NodeQuery, Page,
-    PutEntry, ReadRequest, RedactRequest, Redacted, RefChange, RefChanged, Refs, ResponseRecord,
-    Search, State, StateRequest, Store, StreamSignal, StreamSignals, Streams, WakeScope, rules,
+    PathIndex, PutEntry, ReadRequest, RedactRequest, Redacted, RefChange, RefChanged, Refs,
+    ResponseRecord, Search, State, StateRequest, Store, StreamSignal, StreamSignals, Streams,
+    WakeScope, rules,
 };
 
 use crate::address::Address;
@@ -375,6 +376,10 @@ impl Store for PostgresStore {
     }
 
     fn search(&self) -> Option<&dyn Search> {
+        Some(self)
+    }
+
+    fn paths(&self) -> Option<&dyn PathIndex> {
         Some(self)
     }
 

@@ -16,6 +16,7 @@ use crate::event;
 use crate::fault::Fault;
 use crate::node_row::{self, Slot, small};
 use crate::path::{Position, Tip, insert_segment, on_path};
+use crate::path_index;
 use crate::response;
 use crate::search;
 use crate::state;
@@ -224,6 +225,7 @@ fn write(
     };
     let root_before = row.tip.root_no;
     let reach = search::Reach::of(conn)?;
+    let marks = path_index::by_node(&request.paths);
     let items = request.items.iter().zip(terms).zip(counters);
     for (index, ((item, terms), counters)) in items.enumerate() {
         let root_no = if index < request.patch.from {
@@ -253,6 +255,9 @@ fn write(
             compacted: small(counters.compacted),
             root_no,
         };
+        if let Some(marks) = marks.get(&item.id) {
+            path_index::add(conn, conv, marks, row.tip.position)?;
+        }
     }
     if let Some(claim) = request.ends_stream {
         stream::end(conn, conv, claim, request.at_ms)?;

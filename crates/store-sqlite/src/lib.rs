@@ -27,12 +27,14 @@ mod entry;
 mod event;
 mod fault;
 mod filter;
+mod finding;
 mod key_value;
 mod migrate;
 
 mod node_row;
 mod options;
 mod path;
+mod path_index;
 #[cfg(test)]
 mod plans;
 mod readers;

@@ -196,6 +196,18 @@ pub(crate) fn rest_of<'a>(row: &'a Row<'_>, column: usize) -> rusqlite::Result<C
     }
 }
 
+/// The node at a position.
+pub(crate) fn id_of(
+    conn: &Connection,
+    conversation: u32,
+    at: Position,
+) -> Result<Option<NodeId>, Fault> {
+    match stretches(conn, conversation, at, at.depth, at.depth)?.first() {
+        Some(stretch) => id_at(conn, conversation, stretch.seq),
+        None => Ok(None),
+    }
+}
+
 /// The node before a position.
 fn parent(
     conn: &Connection,
@@ -206,10 +218,7 @@ fn parent(
     if depth == 0 {
         return Ok(None);
     }
-    match stretches(conn, conversation, position, depth, depth)?.first() {
-        Some(stretch) => id_at(conn, conversation, stretch.seq),
-        None => Ok(None),
-    }
+    id_of(conn, conversation, Position { depth, ..position })
 }
 
 fn id_at(conn: &Connection, conversation: u32, seq: u32) -> Result<Option<NodeId>, Fault> {

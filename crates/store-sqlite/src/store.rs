@@ -9,9 +9,9 @@ use contexture_store::{
     AppendRequest, Appended, At, BlobId, Capabilities, Conversation, ConversationPage,
     ConversationUpdate, Entry, EntryPage, EraseScope, Erased, Error, Event, KeyScope, KeyValues,
     Limits, ListConversations, ListEntries, Maintenance, NewConversation, Node, NodeQuery, Page,
-    PutEntry, ReadRequest, RedactRequest, Redacted, RefChange, RefChanged, Refs, ResponseRecord,
-    Search, SearchPage, SearchRequest, SearchScope, State, StateRequest, StorageFault, Store,
-    StreamSignal, StreamSignals, Streams, WakeScope, rules,
+    PathIndex, PutEntry, ReadRequest, RedactRequest, Redacted, RefChange, RefChanged, Refs,
+    ResponseRecord, Search, SearchPage, SearchRequest, SearchScope, State, StateRequest,
+    StorageFault, Store, StreamSignal, StreamSignals, Streams, WakeScope, rules,
 };
 use rusqlite::Connection;
 
@@ -471,6 +471,10 @@ impl Store for SqliteStore {
     }
 
     fn search(&self) -> Option<&dyn Search> {
+        Some(self)
+    }
+
+    fn paths(&self) -> Option<&dyn PathIndex> {
         Some(self)
     }
 

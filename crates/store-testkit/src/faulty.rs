@@ -17,10 +17,11 @@ use contexture_store::{
     AppendChunks, AppendRequest, Appended, BackedUp, BlobId, Capabilities, ChunkPage,
     CollectRequest, Collected, Compacted, Conversation, ConversationPage, ConversationUpdate,
     Entry, EntryPage, EraseScope, Erased, Error, Event, FinishStream, KeyScope, KeyValues, Limits,
-    ListConversations, ListEntries, Maintenance, NewConversation, Node, NodeQuery, Page, PutEntry,
-    ReadChunks, ReadRequest, RedactRequest, Redacted, RefChange, RefChanged, Refs, ResponseRecord,
-    Search, SearchPage, SearchRequest, State, StateRequest, Statistics, Store, StreamOpened,
-    StreamRecord, StreamSignal, Streams, VerifyCursor, VerifyPage,
+    ListConversations, ListEntries, Maintenance, NewConversation, Node, NodeQuery, Page, PathIndex,
+    PathMark, PathPlace, PathQuery, PutEntry, ReadChunks, ReadRequest, RedactRequest, Redacted,
+    RefChange, RefChanged, Refs, ResponseRecord, Search, SearchPage, SearchRequest, State,
+    StateRequest, Statistics, Store, StreamOpened, StreamRecord, StreamSignal, Streams,
+    VerifyCursor, VerifyPage,
 };
 
 use crate::method::Method;
@@ -214,6 +215,10 @@ impl Store for Faulty {
 
     fn search(&self) -> Option<&dyn Search> {
         self.inner.search().map(|_| self as &dyn Search)
+    }
+
+    fn paths(&self) -> Option<&dyn PathIndex> {
+        self.inner.paths().map(|_| self as &dyn PathIndex)
     }
 
     fn streams(&self) -> Option<&dyn Streams> {
@@ -502,6 +507,32 @@ impl Streams for Faulty {
         let streams = self.inner.streams();
         let signal = streams.map(|streams| streams.stream_signal(owner, id, stream));
         signal.unwrap_or_else(StreamSignal::never)
+    }
+}
+
+impl Faulty {
+    fn inner_paths(&self) -> Result<&dyn PathIndex, Error> {
+        let none = || Error::invalid("paths", "this store has no index of them");
+        self.inner.paths().ok_or_else(none)
+    }
+}
+
+#[async_trait]
+impl PathIndex for Faulty {
+    async fn find_paths(&self, owner: &Owner, query: PathQuery) -> Result<Vec<PathPlace>, Error> {
+        let call = self.inner_paths()?.find_paths(owner, query);
+        self.call(Method::FindPaths, call).await
+    }
+
+    async fn put_paths(
+        &self,
+        owner: &Owner,
+        id: &ConversationId,
+        version: u32,
+        marks: Vec<PathMark>,
+    ) -> Result<(), Error> {
+        let call = self.inner_paths()?.put_paths(owner, id, version, marks);
+        self.call(Method::PutPaths, call).await
     }
 }
 

@@ -46,6 +46,10 @@ pub enum Method {
     PutEntry,
     /// `Search::find`, of a store that has it.
     Find,
+    /// `PathIndex::find_paths`, of a store that has it.
+    FindPaths,
+    /// `PathIndex::put_paths`, of a store that has it.
+    PutPaths,
     /// `Streams::open_stream`, of a store that has it.
     OpenStream,
     /// `Streams::append_chunks`, of a store that has it.
@@ -76,7 +80,7 @@ pub enum Method {
 
 impl Method {
     /// All of them.
-    pub const ALL: [Self; 34] = [
+    pub const ALL: [Self; 36] = [
         Self::CreateConversation,
         Self::Conversation,
         Self::Conversations,
@@ -98,6 +102,8 @@ impl Method {
         Self::Entries,
         Self::PutEntry,
         Self::Find,
+        Self::FindPaths,
+        Self::PutPaths,
         Self::OpenStream,
         Self::AppendChunks,
         Self::FinishStream,
@@ -138,6 +144,8 @@ impl Method {
             Self::Entries => "entries",
             Self::PutEntry => "put_entry",
             Self::Find => "find",
+            Self::FindPaths => "find_paths",
+            Self::PutPaths => "put_paths",
             Self::OpenStream => "open_stream",
             Self::AppendChunks => "append_chunks",
             Self::FinishStream => "finish_stream",
@@ -168,6 +176,7 @@ impl Method {
                 | Self::Redact
                 | Self::Erase
                 | Self::PutEntry
+                | Self::PutPaths
                 | Self::OpenStream
                 | Self::AppendChunks
                 | Self::FinishStream
@@ -175,6 +184,12 @@ impl Method {
                 | Self::DeleteStream
                 | Self::Collect
         )
+    }
+
+    /// Whether it belongs to [`PathIndex`](contexture_store::PathIndex), which a store may not have.
+    #[must_use]
+    pub const fn is_of_paths(self) -> bool {
+        matches!(self, Self::FindPaths | Self::PutPaths)
     }
 
     /// Whether it belongs to [`Streams`](contexture_store::Streams), which a store may not have.

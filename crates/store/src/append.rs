@@ -6,6 +6,7 @@ use contexture_ir::{BranchName, NodeId};
 
 use crate::blob::BlobId;
 use crate::node::NewItem;
+use crate::path_index::PathMark;
 use crate::refs::{Fence, NewBranch};
 use crate::response::ResponseRecord;
 use crate::state::StatePatch;
@@ -29,6 +30,9 @@ pub struct AppendRequest {
     /// The answer that the items are, and what it was computed from. Its base must be a node of the
     /// conversation, its id new. Needs items. A repeated append leaves the stored one.
     pub response: Option<ResponseRecord>,
+    /// Places in the index of histories, in the same transaction. They are of these items. A
+    /// repeated append leaves what is stored.
+    pub paths: Vec<PathMark>,
     /// The stream whose answer the items are. It is completed if it is still running, and its
     /// chunks are removed; its record stays, so that a reader that has seen them all learns of the
     /// end. Needs items. With a stale claim the append is
@@ -50,6 +54,7 @@ impl AppendRequest {
             patch: StatePatch::default(),
             blobs: Vec::new(),
             response: None,
+            paths: Vec::new(),
             ends_stream: None,
             at_ms,
         }

@@ -27,6 +27,7 @@ mod limits;
 mod maintenance;
 mod memory;
 mod node;
+mod path_index;
 mod portable;
 mod read;
 mod redact;
@@ -69,6 +70,7 @@ pub use maintenance::{
 };
 pub use memory::MemoryStore;
 pub use node::{NewItem, Node, NodeKind};
+pub use path_index::{PathIndex, PathMark, PathPlace, PathQuery};
 pub use portable::{
     Export, ExportValues, Import, ImportError, ImportValues, ImportedConversation, ImportedValues,
 };

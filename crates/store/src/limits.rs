@@ -34,6 +34,8 @@ pub struct Limits {
     pub entry_bytes: usize,
     /// Nodes, state values and blobs of one redaction, together. Default 4,096.
     pub redact_items: usize,
+    /// Hashes of histories of one look-up, or stored at once. Default 65,536.
+    pub path_hashes: usize,
     /// What one search may cost.
     pub search: SearchLimits,
     /// How much streams may hold.
@@ -55,6 +57,7 @@ impl Default for Limits {
             response_bytes: 16 << 20,
             entry_bytes: 1 << 20,
             redact_items: 4096,
+            path_hashes: 65_536,
             search: SearchLimits::default(),
             streams: StreamLimits::default(),
         }

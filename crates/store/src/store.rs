@@ -18,6 +18,7 @@ use crate::key_value::KeyValues;
 use crate::limits::Limits;
 use crate::maintenance::Maintenance;
 use crate::node::Node;
+use crate::path_index::PathIndex;
 use crate::read::{NodeQuery, Page, ReadRequest};
 use crate::redact::{RedactRequest, Redacted};
 use crate::refs::{RefChange, RefChanged, Refs};
@@ -233,6 +234,11 @@ pub trait Store: KeyValues + fmt::Debug {
 
     /// Full-text search, if this backend has it.
     fn search(&self) -> Option<&dyn Search> {
+        None
+    }
+
+    /// The index of histories, if this backend has it. Without it, marks of appends are passed over.
+    fn paths(&self) -> Option<&dyn PathIndex> {
         None
     }
 

@@ -274,7 +274,7 @@ impl Import<'_> {
 }
 
 /// Items in parts that each fit into one append.
-fn split(items: Vec<NewItem>, limits: &Limits) -> Vec<Vec<NewItem>> {
+pub(crate) fn split(items: Vec<NewItem>, limits: &Limits) -> Vec<Vec<NewItem>> {
     let mut parts: Vec<Vec<NewItem>> = Vec::new();
     let mut bytes = 0;
     for item in items {

@@ -18,6 +18,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use contexture_sessions::{Session, SessionHead};
 
+pub(crate) use self::chain::split;
 pub use self::options::{ImportOptions, Imported, Parted};
 
 use self::chain::Chain;

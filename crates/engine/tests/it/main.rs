@@ -20,6 +20,7 @@ mod grown;
 mod imports;
 mod layers;
 mod lessons;
+mod matching;
 mod native;
 mod offload;
 mod pins;

@@ -201,6 +201,7 @@ fn names_its_rows(sql: &str, table: &str) -> bool {
         " id = ",
         "b.id = ",
         " id >> 32 = ?",
+        "b.id >> 32 = p.conversation_no",
         " id BETWEEN ?",
         " id > ? AND",
         " id > ? ORDER",

@@ -12,6 +12,7 @@ use contexture_store::{
     RedactRequest, RefChange, StateKey, StatePatch, Store, TitleChange, erase_all,
 };
 
+use super::finding::mark;
 use super::streaming::Streaming;
 use crate::chat::{Chat, NOW, branch, item, new_branch, node, on};
 use crate::faulty::{Chances, Fault, Faulty};
@@ -76,6 +77,10 @@ async fn write_everything(chat: &Chat) {
         until_done(&[], || chat.append(request.clone())).await;
     }
     until_done(&[], || store.put_blob(owner, id, Arc::from(*b"more"))).await;
+    if let Some(paths) = store.paths() {
+        let marks = || vec![mark(1, "later", "a")];
+        until_done(&[], || paths.put_paths(owner, id, 1, marks())).await;
+    }
     let checkpoint = |name: &str| CheckpointName::new(name).unwrap();
     let label = BranchLabel::Named(branch("named"));
     let changes = [
@@ -153,6 +158,7 @@ pub(super) async fn repeating_any_failed_write_converges(store: Tested) {
         assert!(
             !method.writes()
                 || tried.contains_key(&method)
+                || (method.is_of_paths() && store.paths().is_none())
                 || (method.is_of_streams() && store.streams().is_none())
                 || (method.is_of_maintenance() && store.maintenance().is_none()),
             "{} is not tried",

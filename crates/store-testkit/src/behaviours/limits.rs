@@ -13,7 +13,7 @@ use crate::chat::{Chat, NOW, item, raw};
 
 type Tested = Arc<dyn Store>;
 
-fn expect_limit<T: std::fmt::Debug>(result: Result<T, Error>, name: &str) {
+pub(super) fn expect_limit<T: std::fmt::Debug>(result: Result<T, Error>, name: &str) {
     match result.unwrap_err() {
         Error::Limit { limit, max, actual } => {
             assert_eq!(limit, name);

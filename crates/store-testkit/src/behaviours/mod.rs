@@ -11,6 +11,7 @@ mod erasing;
 mod faults;
 mod fences;
 mod filtering;
+mod finding;
 mod following;
 mod keeping;
 mod limits;
@@ -205,6 +206,14 @@ static TABLE: &[Behaviour] = table! {
         a_redaction_takes_what_has_seen_it
         a_redacted_value_takes_all
         go_with_their_conversation;
+    Base finding:
+        marks_come_with_their_nodes
+        heads_come_first_and_then_the_latest
+        a_conversation_may_be_asked_for
+        marks_are_added_and_other_versions_go
+        marks_go_with_their_conversation
+        owners_never_meet
+        limits_and_strange_marks_are_refused;
     Base erasing:
         a_resource_goes_and_the_rest_stays
         an_owner_goes_whole

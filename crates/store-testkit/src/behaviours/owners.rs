@@ -116,9 +116,29 @@ async fn calls(method: Method, chat: &Chat) -> Vec<Option<Error>> {
                 errors.push(chat.call(method).await.err());
             }
         }
-        method => errors.extend(calls_of_maintenance(method, chat).await),
+        method => errors.extend(calls_of_others(method, chat).await),
     }
     errors
+}
+
+/// Calls of one method of a part that a store may not have.
+async fn calls_of_others(method: Method, chat: &Chat) -> Vec<Option<Error>> {
+    match method.is_of_paths() {
+        true => calls_of_paths(method, chat).await,
+        false => calls_of_maintenance(method, chat).await,
+    }
+}
+
+/// Calls of one method of [`PathIndex`](contexture_store::PathIndex). The one that finds names no
+/// conversation; what it finds is its owner's (`finding`).
+async fn calls_of_paths(method: Method, chat: &Chat) -> Vec<Option<Error>> {
+    match chat.store.paths() {
+        Some(paths) if method == Method::PutPaths => {
+            let put = paths.put_paths(&chat.owner, &chat.id, 1, Vec::new());
+            vec![put.await.err()]
+        }
+        _ => Vec::new(),
+    }
 }
 
 /// Calls of one method of [`Maintenance`](contexture_store::Maintenance).
@@ -158,6 +178,8 @@ pub(super) async fn everything_is_not_found(chat: &Chat) {
             Method::CreateConversation | Method::Conversations | Method::Erase => true,
             Method::VerifyMedium | Method::Compact | Method::BackUp => true,
             Method::Find => chat.store.search().is_none(),
+            Method::FindPaths => true,
+            Method::PutPaths => chat.store.paths().is_none(),
             method if method.is_of_streams() => chat.store.streams().is_none(),
             method if method.is_of_maintenance() => chat.store.maintenance().is_none(),
             _ => false,

@@ -38,6 +38,7 @@ fn every_method_has_a_row() {
         include_str!("../../../store/src/store.rs"),
         include_str!("../../../store/src/key_value.rs"),
         include_str!("../../../store/src/search.rs"),
+        include_str!("../../../store/src/path_index.rs"),
         include_str!("../../../store/src/stream.rs"),
         include_str!("../../../store/src/maintenance.rs"),
     ];

@@ -5,6 +5,8 @@
 
 mod append;
 mod entries;
+mod finding;
+mod paths;
 mod redact;
 mod search;
 mod stream_log;
@@ -30,6 +32,7 @@ use crate::event::Event;
 use crate::key_value::{Entry, EntryPage, KeyScope, KeyValues, ListEntries, PutEntry};
 use crate::limits::Limits;
 use crate::node::Node;
+use crate::path_index::PathIndex;
 use crate::read::{NodeQuery, Page, ReadRequest};
 use crate::redact::{RedactRequest, Redacted};
 use crate::refs::{RefChange, RefChanged, Refs};
@@ -41,6 +44,7 @@ use crate::store::{Capabilities, Store};
 use crate::stream::Streams;
 use crate::stream_signal::{StreamSignal, StreamSignals, WakeScope};
 use entries::Entries;
+use paths::Paths;
 use tree::Tree;
 
 /// A store that lives as long as its value.
@@ -55,6 +59,7 @@ pub struct MemoryStore {
 struct World {
     trees: BTreeMap<Owner, BTreeMap<ConversationId, Tree>>,
     entries: Entries,
+    paths: Paths,
 }
 
 impl MemoryStore {
@@ -113,6 +118,8 @@ impl World {
                 !goes
             });
         }
+        let of_gone = |id: &ConversationId| gone.contains(&KeyScope::Conversation(id.clone()));
+        self.paths.retain(owner, |id, _| !of_gone(id));
         let entries = self.entries.remove(|of, held| {
             let asked_for = match (scope, held) {
                 (EraseScope::Owner, _) => true,
@@ -216,6 +223,7 @@ impl Store for MemoryStore {
         let own = world.trees.get_mut(owner);
         let gone = own.and_then(|own| own.remove(id));
         gone.ok_or_else(|| Error::not_found(Thing::Conversation, id))?;
+        world.paths.retain(owner, |of, _| of != id);
         let scope = KeyScope::Conversation(id.clone());
         world
             .entries
@@ -231,7 +239,14 @@ impl Store for MemoryStore {
     ) -> Result<Appended, Error> {
         rules::check_append(&request, &self.limits)?;
         let _wake = self.signals.wake_conversation(owner, id);
-        self.tree(owner, id, |tree| tree.append(owner, request, &self.limits))
+        let mut world = self.world();
+        let marks = request.paths.clone();
+        let appended = world.tree(owner, id)?;
+        let appended = appended.append(owner, request, &self.limits)?;
+        if !appended.replayed {
+            world.paths.add(owner, id, &marks);
+        }
+        Ok(appended)
     }
 
     async fn read(
@@ -335,6 +350,10 @@ impl Store for MemoryStore {
     }
 
     fn search(&self) -> Option<&dyn Search> {
+        Some(self)
+    }
+
+    fn paths(&self) -> Option<&dyn PathIndex> {
         Some(self)
     }
 

@@ -48,6 +48,11 @@ pub fn check_append(request: &AppendRequest, limits: &Limits) -> Result<usize, E
         check_blob(blob, limits)?;
         bytes += blob.len();
     }
+    check_path_hashes(request.paths.len(), limits)?;
+    if let Some(mark) = request.paths.iter().find(|mark| !ids.contains(&mark.node)) {
+        let why = format!("the mark of {} is of no item of the append", mark.node);
+        return Err(Error::invalid("paths", why));
+    }
     bytes += check_patch(request, limits)?;
     if let Some(response) = &request.response {
         within("response_bytes", limits.response_bytes, response.size())?;
@@ -200,6 +205,11 @@ pub fn check_put_entry(scope: &KeyScope, put: &PutEntry, limits: &Limits) -> Res
 pub fn check_redact(request: &RedactRequest, limits: &Limits) -> Result<(), Error> {
     let count = request.nodes.len() + request.values.len() + request.blobs.len();
     within("redact_items", limits.redact_items, count)
+}
+
+/// Refuses too many hashes of histories.
+pub fn check_path_hashes(count: usize, limits: &Limits) -> Result<(), Error> {
+    within("path_hashes", limits.path_hashes, count)
 }
 
 /// Whether a write outside the tree finds what it expects. `present`: the version of the value that

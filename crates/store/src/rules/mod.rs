@@ -25,8 +25,8 @@ mod terms;
 
 pub use automatic_name::automatic_name;
 pub use check::{
-    check_append, check_blob, check_delete_branch, check_new_conversation, check_prefix,
-    check_put_entry, check_redact, check_update, check_version, merge_metadata,
+    check_append, check_blob, check_delete_branch, check_new_conversation, check_path_hashes,
+    check_prefix, check_put_entry, check_redact, check_update, check_version, merge_metadata,
 };
 pub use count::{Counters, count, follows};
 pub use filter::{Attributes, attributes, check_list, lists, matches, title_contains};

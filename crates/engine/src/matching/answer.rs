@@ -1,0 +1,203 @@
+//! The answer to a request that was ingested.
+
+use contexture_catalogue::{Cost, Usage as Billed};
+use contexture_ir::{
+    CHAIN_VERSION, FinishReason, Item, NodeId, Origin, ResponseId, Transcript, Usage,
+};
+use contexture_layers::Observed;
+use contexture_store::{
+    AppendAt, AppendRequest, At, NewItem, OnMoved, PathMark, ResponseRecord, ResponseStatus,
+};
+
+use super::copy::is_cut;
+use super::incoming::Ingested;
+use super::keys::Standing;
+use super::relayed::Call;
+use crate::conversation::Conversation;
+use crate::engine::Engine;
+use crate::error::EngineError;
+use crate::events::Happened;
+use crate::record::Recorded;
+use crate::state_node::state_node;
+
+impl Ingested {
+    /// Stores the answer behind what was sent, with what was reported of it: a transcript lifted from the
+    /// provider's response, whole or as far as it came.
+    ///
+    /// If the branch has moved since, it is kept on a branch of its own. The same answer again is stored
+    /// once. An answer that was cut off is kept as it is: the client goes on from it whether it sends a
+    /// copy of all that came, of less, or of nothing.
+    ///
+    /// # Errors
+    /// The store's.
+    pub async fn record(&self, answer: &Transcript) -> Result<Recorded, EngineError> {
+        let chat = &self.chat;
+        let info = answer.response.clone().unwrap_or_default();
+        let key = self.key(answer, info.id.as_deref());
+        let id = ResponseId::from_bytes(*key.as_bytes());
+        let message = chat.answering_message(self.head, key).await?;
+        let mut items = nodes(chat, answer, key)?;
+        for item in &mut items {
+            item.message_id = Some(message.clone());
+            item.response = Some(id);
+        }
+        let nodes: Vec<NodeId> = items.iter().map(|item| item.id).collect();
+        let mut recorded = Recorded {
+            response: id,
+            head: self.head,
+            branch: chat.branch(),
+            sibling: false,
+            nodes: Vec::new(),
+            message,
+            usage: info.usage.clone(),
+            finish: info.finish.clone(),
+            losses: Vec::new(),
+        };
+        let at = AppendAt::Head {
+            branch: chat.branch(),
+            head: self.head,
+        };
+        let mut request = AppendRequest::new(at, items, chat.engine().now_ms());
+        request.on_moved = OnMoved::Sibling;
+        request.paths = self.marks(answer, info.id.as_deref(), nodes.last());
+        request.response = Some(self.response_record(id, answer));
+        let seen = Observed {
+            items: &answer.items,
+            nodes: &nodes,
+            response: Some(id),
+            usage: recorded.usage.as_ref(),
+        };
+        let mut session = match chat.layers().is_empty() {
+            true => None,
+            false => {
+                let base = self.head.map_or(At::Branch(chat.branch()), At::Node);
+                Some(chat.layer_session_at(base, None).await?)
+            }
+        };
+        let appended = chat
+            .append_observed(request, seen, session.as_mut())
+            .await?;
+        recorded.head = appended.head;
+        recorded.sibling = appended.sibling;
+        recorded.nodes = appended.nodes;
+        recorded.branch = appended.branch.unwrap_or(recorded.branch);
+        if !appended.replayed {
+            chat.tell(|| Happened::Recorded {
+                response: id,
+                usage: recorded.usage.clone(),
+            });
+        }
+        Ok(recorded)
+    }
+
+    /// What an answer with this usage costs, as far as the catalogue has prices; `None` for a model it
+    /// does not know.
+    #[must_use]
+    pub fn cost(&self, answer: &Transcript) -> Option<Cost> {
+        let usage = answer.response.as_ref()?.usage.as_ref()?;
+        let model = self
+            .chat
+            .engine()
+            .catalogue()
+            .resolve(answer.model.as_deref()?);
+        Some(model.ok()?.prices.cost(&billed(usage)))
+    }
+
+    /// The key of the answer and its nodes: who answers what, and in which words.
+    fn key(&self, answer: &Transcript, id: Option<&str>) -> NodeId {
+        let head = self.head.as_ref().map_or(&[][..], |head| head.as_bytes());
+        let items: Vec<String> = answer.items.iter().map(Item::to_json).collect();
+        let mut parts = vec![head, id.unwrap_or_default().as_bytes()];
+        parts.extend(items.iter().map(String::as_bytes));
+        NodeId::derive("answer", &parts)
+    }
+
+    fn marks(&self, answer: &Transcript, id: Option<&str>, last: Option<&NodeId>) -> Vec<PathMark> {
+        let trail = &self.trail;
+        let mut chain = trail.chain.clone();
+        let before = chain.hash();
+        answer.items.iter().for_each(|item| chain.push(item));
+        let mut hashes = Vec::new();
+        if chain.hash() != before {
+            hashes.push(trail.keys.path(Standing::Answered, chain.hash()));
+        }
+        if answer.items.iter().any(is_cut) {
+            let standing = match trail.answered {
+                true => Standing::Answered,
+                false => Standing::Cut,
+            };
+            hashes.push(trail.keys.path(standing, before));
+        }
+        hashes.extend(id.map(|id| trail.keys.response(id)));
+        let mark = |(hash, node): (_, &NodeId)| PathMark {
+            version: CHAIN_VERSION,
+            hash,
+            node: *node,
+        };
+        let marks = hashes.into_iter().zip(last.into_iter().cycle());
+        marks.map(mark).collect()
+    }
+
+    fn response_record(&self, id: ResponseId, answer: &Transcript) -> ResponseRecord {
+        let engine = self.chat.engine();
+        let info = answer.response.clone().unwrap_or_default();
+        let cut = answer.items.iter().any(is_cut)
+            || matches!(
+                info.finish,
+                None | Some(FinishReason::Length | FinishReason::ContentFilter)
+            );
+        let mut chain = self.trail.chain.clone();
+        answer.items.iter().for_each(|item| chain.push(item));
+        let cost = self.cost(answer).map(|cost| cost.pico_dollars);
+        let call = Call {
+            path: chain.hash().to_string(),
+            version: CHAIN_VERSION,
+            response: info.id,
+            finish: Call::finish(info.finish.as_ref()),
+            pico_dollars: cost.and_then(|cost| u64::try_from(cost).ok()),
+            request: self.trail.request.clone(),
+        };
+        let usage = info.usage.as_ref();
+        let usage = usage.and_then(|usage| serde_json::to_string(usage).ok());
+        ResponseRecord {
+            status: match cut {
+                true => ResponseStatus::Incomplete,
+                false => ResponseStatus::Completed,
+            },
+            model: answer.model.clone(),
+            usage: usage.map(Into::into),
+            inputs: call.write(engine.store().limits().response_bytes / 2),
+            ..ResponseRecord::new(id, self.head, engine.now_ms())
+        }
+    }
+}
+
+/// The nodes of an answer; one without a word has its cost.
+fn nodes(
+    chat: &Conversation,
+    answer: &Transcript,
+    key: NodeId,
+) -> Result<Vec<NewItem>, EngineError> {
+    let node = |index| Engine::node_id(key.as_bytes(), index);
+    if answer.items.is_empty() {
+        return Ok(vec![state_node(node(0), chat.engine().now_ms())?]);
+    }
+    let items = answer.items.iter().enumerate();
+    let items = items.map(|(index, item)| NewItem {
+        origin: Origin::Model,
+        ..chat.new_item(node(index), item, None)
+    });
+    Ok(items.collect())
+}
+
+/// Usage as it is billed: each token on one meter.
+fn billed(usage: &Usage) -> Billed {
+    let (read, write) = (usage.cache_read_tokens, usage.cache_write_tokens);
+    let cached = read.unwrap_or(0).saturating_add(write.unwrap_or(0));
+    let mut billed = Billed::default();
+    billed.input = usage.input_tokens.map(|input| input.saturating_sub(cached));
+    billed.output = usage.output_tokens;
+    billed.cache_read = read;
+    billed.cache_write = write;
+    billed
+}

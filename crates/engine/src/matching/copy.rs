@@ -1,0 +1,180 @@
+//! What stands at the end of a path, where a hash does not say: an answer that was cut off, of which a
+//! client may have a shorter copy; nodes that no client ever sent.
+
+use std::sync::Arc;
+
+use contexture_ir::{BranchName, Chain, ConversationId, Item, NodeId, Owner, Role, Status};
+use contexture_store::{At, Node, NodeKind, PathPlace, ReadRequest, Span};
+
+use super::find::Candidate;
+use super::sent::{Sent, is_models};
+use crate::conversation::Conversation;
+use crate::engine::Engine;
+use crate::error::EngineError;
+use crate::path::Path;
+
+/// Nodes read of an end.
+const LAST: u64 = 64;
+/// Nodes behind a place that may be nobody's.
+const SILENT: u64 = 16;
+
+/// Reads the ends of an owner's paths.
+#[derive(Clone, Copy)]
+pub(super) struct Tails<'a> {
+    pub(super) engine: &'a Engine,
+    pub(super) owner: &'a Owner,
+}
+
+/// Whether a client has a copy of the answer at a place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Copied {
+    /// The answer was not cut off, or the client left it away.
+    NotCut,
+    /// So many of the items behind the place are a copy of what came.
+    Items(usize),
+    /// The client has something else in its place.
+    Other,
+}
+
+/// What a model said, whole or not: its text, and its calls.
+#[derive(Debug, Default)]
+struct Step {
+    text: String,
+    calls: Vec<(String, String)>,
+}
+
+impl Tails<'_> {
+    /// A handle on a conversation.
+    pub(super) fn chat(&self, id: &ConversationId, branch: BranchName) -> Conversation {
+        let (engine, owner) = (self.engine.clone(), self.owner.clone());
+        Conversation::new(engine, owner, id.clone(), branch)
+    }
+
+    /// Whether what the client has behind a place is a copy of a cut answer that ends there.
+    pub(super) async fn copied(
+        &self,
+        sent: &Sent<'_>,
+        found: &Candidate,
+    ) -> Result<Copied, EngineError> {
+        let behind = sent.behind(&found.link);
+        let step = behind.iter().take_while(|item| !is_other_side(item));
+        let (count, copy) = (step.clone().count(), step.filter(|item| is_models(item)));
+        let copy: Vec<Item> = copy.map(|item| self.without_secrets(item)).collect();
+        if copy.is_empty() {
+            return Ok(Copied::NotCut);
+        }
+        let chat = self.chat(&found.place.conversation, BranchName::main());
+        let end = ReadRequest::last(At::Node(found.place.node), LAST);
+        let path = chat.path(end).await?;
+        let response = path.nodes.last().and_then(|node| node.response);
+        let answer = path.nodes.iter().zip(&path.items);
+        let answer = answer.filter(|(node, _)| response.is_some() && node.response == response);
+        let answer: Vec<&Item> = answer.map(|(_, item)| item.item.as_ref()).collect();
+        if !answer.iter().any(|item| is_cut(item)) {
+            return Ok(Copied::NotCut);
+        }
+        let (whole, copy) = (Step::of(answer), Step::of(copy.iter()));
+        Ok(match copy.is_of(&whole) {
+            true => Copied::Items(count),
+            false => Copied::Other,
+        })
+    }
+
+    /// The end of a branch, if nothing that a client would send stands between it and the place.
+    pub(super) async fn silent_end(
+        &self,
+        place: &PathPlace,
+    ) -> Result<Option<(BranchName, NodeId)>, EngineError> {
+        let chat = self.chat(&place.conversation, BranchName::main());
+        for branch in chat.refs().await?.branches {
+            let near = place.depth + 1..=place.depth + SILENT;
+            if !near.contains(&branch.nodes) {
+                continue;
+            }
+            let request = ReadRequest {
+                at: At::Branch(branch.name.clone()),
+                span: Span::From(place.depth),
+                limit: None,
+            };
+            let path = chat.path(request).await?;
+            let begins = path.nodes.first().is_some_and(|node| node.id == place.node);
+            if begins
+                && is_silent(&path)
+                && let Some(head) = path.head
+            {
+                return Ok(Some((branch.name, head)));
+            }
+        }
+        Ok(None)
+    }
+
+    fn without_secrets(&self, item: &Item) -> Item {
+        match self.engine.secrets() {
+            Some(secrets) => secrets.item(item),
+            None => item.clone(),
+        }
+    }
+}
+
+/// Whether all behind the first node is passed over by hashes.
+fn is_silent(path: &Path) -> bool {
+    let items = path.items.iter().map(|item| &item.item);
+    let nodes: Vec<(&Arc<Node>, &Arc<Item>)> = path.nodes.iter().zip(items).collect();
+    let cut = |node: &Node| node.kind != NodeKind::Assistant && node.kind != NodeKind::FunctionCall;
+    let mut chain = Chain::default();
+    let before = chain.hash();
+    let behind = nodes.iter().skip(1);
+    behind.clone().all(|(node, _)| cut(node)) && {
+        behind.for_each(|(_, item)| chain.push(item));
+        chain.hash() == before
+    }
+}
+
+const fn is_other_side(item: &Item) -> bool {
+    match item {
+        Item::Message(message) => !matches!(message.role, Role::Assistant),
+        Item::FunctionCallOutput(_) => true,
+        _ => false,
+    }
+}
+
+/// Whether the model began it and did not finish.
+pub(super) const fn is_cut(item: &Item) -> bool {
+    let status = match item {
+        Item::Message(message) => message.status,
+        Item::FunctionCall(call) => call.status,
+        _ => None,
+    };
+    matches!(status, Some(Status::Incomplete | Status::InProgress))
+}
+
+impl Step {
+    fn of<'i>(items: impl IntoIterator<Item = &'i Item>) -> Self {
+        let mut step = Self::default();
+        for item in items {
+            match item {
+                Item::Message(message) => {
+                    let texts = message.content.iter().filter_map(|part| part.as_text());
+                    texts.for_each(|text| step.text.push_str(text));
+                }
+                Item::FunctionCall(call) => {
+                    let call = (call.name.clone(), call.arguments.clone());
+                    step.calls.push(call);
+                }
+                _ => {}
+            }
+        }
+        step
+    }
+
+    /// Whether it is `whole`, or a beginning of it that says something.
+    fn is_of(&self, whole: &Self) -> bool {
+        let says = !self.text.is_empty() || !self.calls.is_empty();
+        let calls = self.calls.iter().zip(&whole.calls);
+        says && whole.text.starts_with(&self.text)
+            && self.calls.len() <= whole.calls.len()
+            && calls.into_iter().all(|((name, arguments), (whole, all))| {
+                name == whole && all.starts_with(arguments.as_str())
+            })
+    }
+}

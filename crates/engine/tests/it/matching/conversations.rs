@@ -1,0 +1,460 @@
+//! Which conversation a history is of.
+
+use contexture_compile::Target;
+use contexture_engine::{CompactOptions, Engine, For, Incoming, Matched, Secrets};
+use contexture_ir::{Item, Message, Owner, Role, Transcript};
+use contexture_render::XmlRenderer;
+use contexture_store::{At, ReadRequest};
+
+use super::client::{
+    Client, answer, call, conversations, item, model, output, owner, path, request, send, send_to,
+    user,
+};
+use crate::support::engine;
+
+#[tokio::test]
+async fn a_history_sent_whole_each_time_is_stored_once() {
+    let engine = engine();
+    let mut client = Client::new(&engine);
+    for turn in 0..40 {
+        let said = [user(&format!("question {turn}"))];
+        let (sent, recorded) = client
+            .turn(&said, &[model(&format!("answer {turn}"))])
+            .await;
+        let expected = if turn == 0 {
+            Matched::New
+        } else {
+            Matched::Prefix
+        };
+        assert_eq!(sent.matched, expected);
+        assert_eq!((sent.appended.len(), recorded.nodes.len()), (1, 1));
+        assert!(!recorded.sibling);
+    }
+    assert_eq!(conversations(&engine, &owner()).await.len(), 1);
+    let last = send(&engine, &client.history).await;
+    assert_eq!(last.matched, Matched::Retry);
+    assert_eq!(
+        path(&last, At::Branch(last.chat.branch())).await,
+        client.history
+    );
+}
+
+#[tokio::test]
+async fn who_leaves_the_path_begins_anew_unless_it_has_a_name() {
+    let engine = engine();
+    let mut client = Client::new(&engine);
+    for turn in 0..20 {
+        let said = [user(&format!("question {turn}"))];
+        client
+            .turn(&said, &[model(&format!("answer {turn}"))])
+            .await;
+    }
+    let [first] = &conversations(&engine, &owner()).await[..] else {
+        panic!("one conversation");
+    };
+    let mut edited = client.history[..22].to_vec();
+    edited.push(user("something else"));
+    let named = send_to(&engine, first.as_str(), &edited).await;
+    assert_eq!((named.matched, named.chat.id()), (Matched::Explicit, first));
+    assert_eq!(named.appended.len(), 1);
+    assert_eq!(named.opened, Some(named.chat.branch()));
+    assert_eq!(path(&named, At::Branch(named.chat.branch())).await, edited);
+
+    edited[22] = user("and that");
+    let unnamed = send(&engine, &edited).await;
+    assert_eq!(
+        (unnamed.matched, unnamed.appended.len()),
+        (Matched::New, 23)
+    );
+    assert_ne!(unnamed.chat.id(), first);
+}
+
+#[tokio::test]
+async fn the_same_again_stores_nothing_and_its_answer_stands_beside() {
+    let engine = engine();
+    let mut client = Client::new(&engine);
+    client.turn(&[user("a")], &[model("b")]).await;
+    client.turn(&[user("c")], &[model("d")]).await;
+    let asked = &client.history[..3];
+    let again = send(&engine, asked).await;
+    assert_eq!((again.matched, again.appended.len()), (Matched::Retry, 0));
+    let other = again.record(&answer(&[model("e")])).await.unwrap();
+    let same = again.record(&answer(&[model("e")])).await.unwrap();
+    assert_eq!((other.response, &other.nodes), (same.response, &same.nodes));
+    assert_eq!(conversations(&engine, &owner()).await.len(), 1);
+    // Either answer is gone on from.
+    for (answered, count) in [("d", 4), ("e", 4)] {
+        let mut history = asked.to_vec();
+        history.extend([model(answered), user("f")]);
+        let next = send(&engine, &history).await;
+        assert_eq!((next.matched, next.appended.len()), (Matched::Prefix, 1));
+        assert_eq!(path(&next, At::Node(next.head.unwrap())).await, history);
+        assert_eq!(history.len(), count + 1);
+    }
+    // Asked again before there was an answer.
+    let waiting = [user("x")];
+    let (first, second) = (
+        send_to(&engine, "w", &waiting).await,
+        send_to(&engine, "w", &waiting).await,
+    );
+    assert_eq!(
+        (first.matched, second.matched),
+        (Matched::Explicit, Matched::Retry)
+    );
+    assert_eq!(first.head, second.head);
+    // Who has no name yet may be anybody.
+    let (one, two) = (send(&engine, &waiting).await, send(&engine, &waiting).await);
+    assert_ne!(one.chat.id(), two.chat.id());
+}
+
+#[tokio::test]
+async fn at_once_it_is_one_conversation_where_it_has_a_name() {
+    let engine = engine();
+    let history = [user("a"), model("b"), user("c")];
+    let both =
+        futures_util::future::join_all((0..8).map(|_| send_to(&engine, "n", &history))).await;
+    assert!(both.iter().all(|sent| sent.head == both[0].head));
+    assert_eq!(
+        path(&both[7], At::Branch(both[7].chat.branch())).await,
+        history
+    );
+    let record = engine.record(&owner(), both[0].chat.id()).await.unwrap();
+    assert_eq!((record.nodes, record.branches), (3, 1));
+    // Two that go on differently, at once: nobody loses a word.
+    both[0].record(&answer(&[model("d")])).await.unwrap();
+    let with = |text: &str| [&history[..], &[model("d"), user(text)]].concat();
+    let (one, two) = (with("e"), with("f"));
+    let sent = [send_to(&engine, "n", &one), send_to(&engine, "n", &two)];
+    for (sent, wanted) in futures_util::future::join_all(sent)
+        .await
+        .iter()
+        .zip([&one, &two])
+    {
+        assert_eq!(path(sent, At::Node(sent.head.unwrap())).await, *wanted);
+    }
+}
+
+#[tokio::test]
+async fn owners_and_partitions_never_meet() {
+    let engine = engine();
+    let history = [user("a"), model("b"), user("c")];
+    let sent = async |owner: &str, partition: Option<&str>, count: usize| {
+        let request = request(&history[..count]);
+        let incoming = Incoming {
+            partition,
+            ..Incoming::new(&request)
+        };
+        let owner = Owner::new(owner).unwrap();
+        engine.ingest(&owner, incoming).await.unwrap()
+    };
+    let places = [
+        ("ada", None),
+        ("bob", None),
+        ("ada", Some("1")),
+        ("ada", Some("2")),
+        ("bob", Some("1")),
+    ];
+    let mut known = Vec::new();
+    for (owner, partition) in places {
+        let first = sent(owner, partition, 1).await;
+        assert_eq!(first.matched, Matched::New);
+        first.record(&answer(&history[1..2])).await.unwrap();
+        let id = first.chat.id().clone();
+        assert!(!known.contains(&(owner, id.clone())));
+        known.push((owner, id));
+    }
+    for ((owner, partition), (_, id)) in places.iter().zip(&known) {
+        let next = sent(owner, *partition, 3).await;
+        assert_eq!((next.matched, next.chat.id()), (Matched::Prefix, id));
+    }
+    assert_eq!(sent("cyd", None, 3).await.matched, Matched::New);
+    assert_eq!(sent("ada", Some("3"), 3).await.matched, Matched::New);
+    // Nothing says who it was.
+    let record = engine
+        .record(&Owner::new("ada").unwrap(), &known[2].1)
+        .await
+        .unwrap();
+    assert!(record.metadata["partition"].get().len() > 30);
+}
+
+#[tokio::test]
+async fn a_date_in_the_instructions_parts_nothing() {
+    let engine = engine();
+    let mut history = Vec::new();
+    for day in 0..3 {
+        history.push(user(&format!("question {day}")));
+        let text = format!("Today is day {day}.");
+        let request = Transcript {
+            instructions: vec![Message::text(Role::System, text.as_str())],
+            ..request(&history)
+        };
+        let sent = engine
+            .ingest(&owner(), Incoming::new(&request))
+            .await
+            .unwrap();
+        assert_eq!(sent.appended.len(), 1);
+        let said = sent.chat.resolve(&XmlRenderer::default()).await.unwrap();
+        assert_eq!(said.messages.len(), history.len());
+        let compiled = sent
+            .chat
+            .compile(&Target::openai_chat("gpt-4.1"))
+            .await
+            .unwrap();
+        assert!(
+            compiled.payload.to_json().contains(&text),
+            "{}",
+            compiled.payload
+        );
+        let answered = [model(&format!("answer {day}"))];
+        sent.record(&answer(&answered)).await.unwrap();
+        history.extend(answered);
+    }
+    assert_eq!(conversations(&engine, &owner()).await.len(), 1);
+}
+
+#[tokio::test]
+async fn an_answer_that_was_cut_off_is_gone_on_from() {
+    let cut = r#"{"type":"message","role":"assistant","status":"incomplete","content":[{"type":"output_text","text":"Hello, I th"}]}"#;
+    let before = [user("q0"), model("a0")];
+    for answered in [false, true] {
+        for copy in [Some("Hello, I th"), Some("Hello"), None, Some("Good bye")] {
+            let engine = engine();
+            let mut client = Client::new(&engine);
+            if answered {
+                client.turn(&before[..1], &before[1..]).await;
+            }
+            let (sent, _) = client.turn(&[user("hi")], &[item(cut)]).await;
+            client.history.pop();
+            client.history.extend(copy.map(model));
+            client.history.push(user("and?"));
+            let next = send(&engine, &client.history).await;
+            // Without an answer that the client knows, or with another one, it may be anybody.
+            let known = match copy {
+                Some("Good bye") => false,
+                Some(_) => true,
+                None => answered,
+            };
+            let expected = if known { Matched::Prefix } else { Matched::New };
+            assert_eq!(next.matched, expected, "{answered} {copy:?}");
+            if known {
+                assert_eq!((next.chat.id(), next.appended.len()), (sent.chat.id(), 1));
+            }
+            // The copy counts from then on.
+            next.record(&answer(&[model("ok")])).await.unwrap();
+            client.history.extend([model("ok"), user("go on")]);
+            let last = send(&engine, &client.history).await;
+            assert_eq!(
+                (last.matched, last.chat.id()),
+                (Matched::Prefix, next.chat.id())
+            );
+            assert_eq!(last.appended.len(), 1);
+        }
+    }
+}
+
+#[tokio::test]
+async fn an_answer_may_be_gone_on_from_by_its_name() {
+    let engine = engine();
+    let follow = async |previous: Option<&str>, name: &str, items: &[Item]| {
+        let request = request(items);
+        let incoming = Incoming {
+            previous_response: previous,
+            ..Incoming::new(&request)
+        };
+        let sent = engine.ingest(&owner(), incoming).await.unwrap();
+        let mut answered = answer(&[model(&format!("answer {name}"))]);
+        answered.response.as_mut().unwrap().id = Some(name.to_owned());
+        sent.record(&answered).await.unwrap();
+        sent
+    };
+    let first = follow(None, "r1", &[user("a")]).await;
+    let second = follow(Some("r1"), "r2", &[user("b")]).await;
+    assert_eq!(
+        (second.matched, second.chat.id()),
+        (Matched::Explicit, first.chat.id())
+    );
+    let again = follow(Some("r1"), "r2'", &[user("b")]).await;
+    assert_eq!((again.matched, again.appended.len()), (Matched::Retry, 0));
+    let aside = follow(Some("r1"), "r3", &[user("c")]).await;
+    assert_eq!(aside.matched, Matched::Explicit);
+    assert!(aside.opened.is_some());
+    let history = [
+        user("a"),
+        model("answer r1"),
+        user("b"),
+        model("answer r2"),
+        user("d"),
+    ];
+    let third = follow(Some("r2"), "r4", &history[4..]).await;
+    assert_eq!(third.opened, None);
+    assert_eq!(path(&third, At::Node(third.head.unwrap())).await, history);
+    // Who sends all of it is known as well.
+    let mut whole = history.to_vec();
+    whole.extend([model("answer r4"), user("e")]);
+    let sent = send(&engine, &whole).await;
+    assert_eq!((sent.matched, sent.appended.len()), (Matched::Prefix, 1));
+    let unknown = follow(Some("never"), "r9", &[user("b")]).await;
+    assert_eq!(unknown.matched, Matched::New);
+}
+
+#[tokio::test]
+async fn the_end_of_a_history_is_laid_along_the_path() {
+    let engine = engine();
+    let mut history = Vec::new();
+    for turn in 0..6 {
+        history.push(user(&format!("question {turn}")));
+        let window = &history[history.len().saturating_sub(5)..];
+        let sent = send_to(&engine, "w", window).await;
+        assert_eq!(sent.appended.len(), 1, "turn {turn}");
+        assert_eq!(sent.opened, None);
+        history.push(model(&format!("answer {turn}")));
+        sent.record(&answer(&history[history.len() - 1..]))
+            .await
+            .unwrap();
+    }
+    // The first and the last.
+    let mut kept = history[..2].to_vec();
+    kept.extend_from_slice(&history[8..]);
+    kept.push(user("more"));
+    let sent = send_to(&engine, "w", &kept).await;
+    assert_eq!((sent.appended.len(), sent.opened.as_ref()), (1, None));
+    history.push(user("more"));
+    assert_eq!(path(&sent, At::Branch(sent.chat.branch())).await, history);
+    // What is not on the path leaves it.
+    let mut changed = history[9..].to_vec();
+    changed[0] = model("what it never said");
+    changed.push(user("else"));
+    let sent = send_to(&engine, "w", &changed).await;
+    assert!(sent.opened.is_some());
+    assert_eq!(path(&sent, At::Branch(sent.chat.branch())).await, changed);
+}
+
+#[tokio::test]
+async fn outputs_answer_their_calls() {
+    let engine = engine();
+    let mut client = Client::new(&engine);
+    let calls = [model("look"), call("1", "a"), call("2", "b")];
+    client.turn(&[user("go")], &calls).await;
+    // As they came, which is not the order of the calls.
+    let outputs = [output("2", "B"), output("1", "A")];
+    let (sent, _) = client.turn(&outputs, &[call("1", "c")]).await;
+    assert_eq!((sent.matched, sent.appended.len()), (Matched::Prefix, 2));
+    let (last, _) = client.turn(&[output("1", "C")], &[model("done")]).await;
+    let store = engine.store();
+    let request = ReadRequest::whole(At::Branch(last.chat.branch()));
+    let nodes = store
+        .read(&owner(), last.chat.id(), request)
+        .await
+        .unwrap()
+        .nodes;
+    let answers: Vec<Option<usize>> = nodes
+        .iter()
+        .map(|node| nodes.iter().position(|call| node.answers == Some(call.id)))
+        .collect();
+    assert_eq!(answers[4..], [Some(3), Some(2), None, Some(6), None]);
+    // One turn of the agent is one message.
+    let messages = last.chat.messages(For::User).await.unwrap();
+    assert_eq!(messages.len(), 2);
+    // Sent in the order of the calls it is the same.
+    let mut history = client.history.clone();
+    history.swap(4, 5);
+    assert_eq!(send(&engine, &history).await.matched, Matched::Retry);
+}
+
+#[tokio::test]
+async fn it_is_found_after_a_restart_and_after_the_index_was_made_again() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("engine.db");
+    let open = async || Engine::open(path.to_str().unwrap()).await.unwrap();
+    let mut history = Vec::new();
+    let mut id = None;
+    for turn in 0..4 {
+        let engine = open().await;
+        history.push(user(&format!("question {turn}")));
+        let sent = send(&engine, &history).await;
+        assert_eq!(sent.appended.len(), 1);
+        history.push(model(&format!("answer {turn}")));
+        sent.record(&answer(&history[history.len() - 1..]))
+            .await
+            .unwrap();
+        id = Some(sent.chat.id().clone());
+    }
+    let (engine, id) = (open().await, id.unwrap());
+    let index = engine.store().paths().unwrap();
+    // As after a change of the rule: what was made by the old one is gone.
+    index
+        .put_paths(&owner(), &id, 999, Vec::new())
+        .await
+        .unwrap();
+    history.push(user("and now?"));
+    let lost = send(&engine, &history).await;
+    assert_eq!(lost.matched, Matched::New);
+    engine.delete(&owner(), lost.chat.id()).await.unwrap();
+    assert!(engine.rebuild_paths(&owner(), &id).await.unwrap() >= 8);
+    let sent = send(&engine, &history).await;
+    assert_eq!((sent.matched, sent.chat.id()), (Matched::Prefix, &id));
+    assert_eq!(sent.appended.len(), 1);
+}
+
+#[tokio::test]
+async fn secrets_are_hashed_and_not_stored() {
+    let key = "sk-proj-T3BlbkFJ4c8R2mQz7LkW9xYp1NvB6dHs";
+    let engine = engine().with_secrets(Secrets::common());
+    let mut client = Client::new(&engine);
+    client
+        .turn(&[user(&format!("use {key}"))], &[model("ok")])
+        .await;
+    let (sent, _) = client.turn(&[user("now")], &[model(key)]).await;
+    assert_eq!((sent.matched, sent.appended.len()), (Matched::Prefix, 1));
+    let (sent, _) = client.turn(&[user("then")], &[model("ok")]).await;
+    assert_eq!(sent.matched, Matched::Prefix);
+    let stored = format!("{:?}", path(&sent, At::Branch(sent.chat.branch())).await);
+    assert!(!stored.contains(key) && stored.contains("[redacted: API key]"));
+}
+
+#[tokio::test]
+async fn what_the_engine_put_behind_an_answer_is_no_parting() {
+    let engine = engine();
+    let mut client = Client::new(&engine);
+    for turn in 0..6 {
+        let long = "a word and another ".repeat(200);
+        let said = [user(&format!("question {turn} {long}"))];
+        client
+            .turn(&said, &[model(&format!("answer {turn} {long}"))])
+            .await;
+    }
+    let chat = send(&engine, &client.history).await.chat;
+    let options = CompactOptions::default();
+    chat.compact(&Target::openai_chat("gpt-4.1"), &options)
+        .await
+        .unwrap();
+    client.history.push(user("go on"));
+    let sent = send(&engine, &client.history).await;
+    assert_eq!((sent.matched, sent.chat.id()), (Matched::Prefix, chat.id()));
+    assert_eq!((sent.appended.len(), sent.opened.as_ref()), (1, None));
+}
+
+#[tokio::test]
+async fn a_long_history_is_stored_once() {
+    let engine = engine();
+    let mut history: Vec<Item> = (0..10_000)
+        .map(|n| {
+            if n % 2 == 0 {
+                user(&format!("q{n}"))
+            } else {
+                model(&format!("a{n}"))
+            }
+        })
+        .collect();
+    history.push(user("now"));
+    let sent = send(&engine, &history).await;
+    assert_eq!(sent.appended.len(), 10_001);
+    sent.record(&answer(&[model("yes")])).await.unwrap();
+    history.extend([model("yes"), user("and")]);
+    let next = send(&engine, &history).await;
+    assert_eq!((next.matched, next.appended.len()), (Matched::Prefix, 1));
+    assert_eq!(
+        path(&next, At::Branch(next.chat.branch())).await.len(),
+        10_003
+    );
+}

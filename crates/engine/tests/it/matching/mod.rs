@@ -1,0 +1,6 @@
+//! Clients that keep no state, matched to their conversations.
+
+mod client;
+mod conversations;
+mod formats;
+mod sessions;

@@ -1,0 +1,308 @@
+//! What a history means up to each of its blocks, whatever format it came through.
+//!
+//! A client that keeps no state sends its whole history with every request, written anew each time. The
+//! chain gives equal hashes for equal beginnings. It runs over blocks: what the user's side says, one
+//! step of the model, the outputs of its calls. A block is taken in a form that every format can
+//! express: adjacent text joined, empty text dropped, calls in order behind the text, outputs in the
+//! order of their calls, arguments as JSON values, media by their decoded bytes. Reasoning, compactions,
+//! extensions and what a model began and did not finish are passed over.
+//!
+//! Not here: hashes of single items (`meaning`), where a hash leads to.
+
+use crate::canonical::canonical_json;
+use crate::id::{ContentHash, PathHash};
+use crate::item::{FunctionCall, FunctionCallOutput, Item, Output, Role, Status};
+use crate::meaning::{arguments, file_source, image_source, media_bytes};
+use crate::part::Part;
+
+/// The version of the normal form. Hashes of different versions are never compared.
+pub const CHAIN_VERSION: u32 = 1;
+
+/// The hash of a beginning of a history.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PathLink {
+    /// The hash.
+    pub hash: PathHash,
+    /// How many items it is of.
+    pub items: usize,
+}
+
+/// A history, hashed item by item.
+#[derive(Clone, Debug)]
+pub struct Chain {
+    closed: PathHash,
+    block: Block,
+    /// Of the last step of the model.
+    calls: Vec<Call>,
+}
+
+#[derive(Clone, Debug)]
+enum Block {
+    Nothing,
+    User(Form),
+    Model(Form),
+    /// Outputs by the place of their call.
+    Outputs(Vec<(usize, ContentHash)>),
+}
+
+#[derive(Clone, Debug)]
+struct Call {
+    id: String,
+    hash: ContentHash,
+    answered: bool,
+}
+
+/// Who speaks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Side {
+    User,
+    Model,
+    Outputs,
+}
+
+impl Default for Chain {
+    fn default() -> Self {
+        Self::behind(PathHash::from_bytes([0; 16]))
+    }
+}
+
+impl Chain {
+    /// The chain of a history of which nothing is known but this hash, at the end of a block.
+    #[must_use]
+    pub const fn behind(hash: PathHash) -> Self {
+        Self {
+            closed: hash,
+            block: Block::Nothing,
+            calls: Vec::new(),
+        }
+    }
+
+    /// The hash of all that was said so far.
+    #[must_use]
+    pub fn hash(&self) -> PathHash {
+        let (kind, content) = match &self.block {
+            Block::Nothing => return self.closed,
+            Block::User(form) => ("user", form.finish()),
+            Block::Model(form) => {
+                let mut form = form.clone();
+                for call in &self.calls {
+                    form.piece("call", call.hash.as_bytes());
+                }
+                ("model", form.finish())
+            }
+            Block::Outputs(outputs) => {
+                let mut outputs = outputs.clone();
+                outputs.sort_by_key(|(place, _)| *place);
+                let mut form = Form::default();
+                for (_, output) in &outputs {
+                    form.piece("output", output.as_bytes());
+                }
+                ("outputs", form.finish())
+            }
+        };
+        PathHash::derive(kind, &[self.closed.as_bytes(), content.as_bytes()])
+    }
+
+    /// Adds an item.
+    pub fn push(&mut self, item: &Item) {
+        match item {
+            Item::Message(message) if is_whole(message.status) => {
+                let mut said = Form::default();
+                said.parts(&message.content);
+                if said.is_empty() {
+                    return;
+                }
+                let side = side_of(item).unwrap_or(Side::User);
+                if let Block::User(form) | Block::Model(form) = self.open(side) {
+                    form.role(message.role);
+                    form.parts(&message.content);
+                }
+            }
+            Item::FunctionCall(call) if is_whole(call.status) => {
+                self.open(Side::Model);
+                self.calls.push(Call::of(call));
+            }
+            Item::FunctionCallOutput(output) => {
+                let place = self.place(&output.call_id);
+                let hash = output_hash(output);
+                if let Block::Outputs(outputs) = self.open(Side::Outputs) {
+                    outputs.push((place, hash));
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// Adds items, and gives the hash at the end of every block and message of the user's side; the last
+    /// is that of all.
+    pub fn extend<'i>(&mut self, items: impl IntoIterator<Item = &'i Item>) -> Vec<PathLink> {
+        let mut links: Vec<PathLink> = Vec::new();
+        let (mut count, mut last) = (0, None);
+        let mut link = |chain: &Self, items: usize| {
+            let hash = chain.hash();
+            if items > 0 && links.last().is_none_or(|last| last.hash != hash) {
+                links.push(PathLink { hash, items });
+            }
+        };
+        for item in items {
+            let side = side_of(item);
+            if let Some(side) = side {
+                if last.is_some_and(|last| last != side || side == Side::User) {
+                    link(self, count);
+                }
+                last = Some(side);
+            }
+            self.push(item);
+            count += 1;
+        }
+        if last.is_some() {
+            link(self, count);
+        }
+        links
+    }
+
+    /// The open block of a side; what another side said is closed.
+    fn open(&mut self, side: Side) -> &mut Block {
+        let same = matches!(
+            (&self.block, side),
+            (Block::User(_), Side::User)
+                | (Block::Model(_), Side::Model)
+                | (Block::Outputs(_), Side::Outputs)
+        );
+        if !same {
+            self.closed = self.hash();
+            self.block = match side {
+                Side::User => Block::User(Form::default()),
+                Side::Model => Block::Model(Form::default()),
+                Side::Outputs => Block::Outputs(Vec::new()),
+            };
+            if side == Side::Model {
+                self.calls.clear();
+            }
+        }
+        &mut self.block
+    }
+
+    /// Where an output stands among those of its step: what answers no call comes last.
+    fn place(&mut self, call_id: &str) -> usize {
+        let open = |call: &Call| !call.answered && call.id == call_id;
+        let place = self.calls.iter().position(open);
+        if let Some(call) = place.and_then(|place| self.calls.get_mut(place)) {
+            call.answered = true;
+        }
+        place.unwrap_or(usize::MAX)
+    }
+}
+
+impl Call {
+    fn of(call: &FunctionCall) -> Self {
+        let mut form = Form::default();
+        form.piece("name", call.name.as_bytes());
+        form.piece("arguments", arguments(call).as_bytes());
+        Self {
+            id: call.call_id.clone(),
+            hash: form.finish(),
+            answered: false,
+        }
+    }
+}
+
+fn output_hash(output: &FunctionCallOutput) -> ContentHash {
+    let mut form = Form::default();
+    match &output.output {
+        Output::Text(text) => form.text(text),
+        Output::Parts(parts) => form.parts(parts),
+    }
+    form.finish()
+}
+
+/// Whether the model finished it.
+fn is_whole(status: Option<Status>) -> bool {
+    !matches!(status, Some(Status::Incomplete | Status::InProgress))
+}
+
+/// The side an item is on; `None` for bookkeeping that stays with what is before it.
+fn side_of(item: &Item) -> Option<Side> {
+    match item {
+        Item::Message(message) if message.role != Role::Assistant => Some(Side::User),
+        Item::FunctionCallOutput(_) => Some(Side::Outputs),
+        Item::Message(_) | Item::FunctionCall(_) | Item::Reasoning(_) => Some(Side::Model),
+        Item::Compaction(_) | Item::Extension(_) => None,
+    }
+}
+
+/// Pieces, each ended by its kind and length, so that a text may come in many parts.
+#[derive(Clone, Debug, Default)]
+struct Form {
+    hasher: blake3::Hasher,
+    /// Bytes of the text that has not ended.
+    text: u64,
+    instructing: bool,
+    any: bool,
+}
+
+impl Form {
+    const fn is_empty(&self) -> bool {
+        !self.any
+    }
+
+    fn text(&mut self, text: &str) {
+        if !text.is_empty() {
+            self.hasher.update(text.as_bytes());
+            self.text += text.len() as u64;
+            self.any = true;
+        }
+    }
+
+    fn piece(&mut self, kind: &str, bytes: &[u8]) {
+        self.end_text();
+        self.hasher.update(bytes);
+        self.end(kind, bytes.len() as u64);
+    }
+
+    fn end_text(&mut self) {
+        if self.text > 0 {
+            let length = std::mem::take(&mut self.text);
+            self.end("text", length);
+        }
+    }
+
+    fn end(&mut self, kind: &str, length: u64) {
+        self.any = true;
+        self.hasher.update(&length.to_le_bytes());
+        self.hasher.update(kind.as_bytes());
+        self.hasher.update(&[0, kind.len() as u8]);
+    }
+
+    /// The host's words among people's are not theirs.
+    fn role(&mut self, role: Role) {
+        let instructing = role.is_instruction();
+        if self.instructing != instructing {
+            self.instructing = instructing;
+            self.piece(if instructing { "instruction" } else { "person" }, &[]);
+        }
+    }
+
+    fn parts(&mut self, parts: &[Part]) {
+        for part in parts {
+            match part {
+                Part::InputImage(image) => {
+                    self.piece("image", &media_bytes(image_source(image)));
+                }
+                Part::InputFile(file) => self.piece("file", &media_bytes(file_source(file))),
+                Part::Extension(part) => {
+                    let raw = part.raw.get();
+                    let json = canonical_json(raw);
+                    self.piece("part", json.as_deref().unwrap_or(raw).as_bytes());
+                }
+                _ => self.text(part.as_text().unwrap_or_default()),
+            }
+        }
+    }
+
+    fn finish(&self) -> ContentHash {
+        let mut whole = self.clone();
+        whole.end_text();
+        ContentHash::of_hash(whole.hasher.finalize())
+    }
+}

@@ -1,0 +1,125 @@
+//! The index of histories, as rows.
+//!
+//! Not here: the calls of the contract (`finding`).
+
+use std::collections::BTreeMap;
+
+use contexture_ir::{ConversationId, NodeId, Owner, PathHash};
+use contexture_store::{PathMark, PathPlace, PathQuery};
+use rusqlite::{Connection, params};
+
+use crate::branch;
+use crate::conv::Conv;
+use crate::fault::{Fault, corrupt};
+use crate::node_row;
+use crate::path::Position;
+
+/// The places of a hash: heads first, then the conversations that were written to last.
+pub(crate) const PLACES: &str = "SELECT c.no, c.id, p.segment, p.depth, \
+     EXISTS (SELECT 1 FROM branches b \
+     WHERE b.id >> 32 = p.conversation_no \
+     AND b.head_segment = p.segment AND b.head_depth = p.depth) AS head \
+     FROM path_index p JOIN conversations c ON c.no = p.conversation_no \
+     WHERE p.owner = ?1 AND p.version = ?2 AND p.path_hash = ?3 AND (?4 IS NULL OR c.id = ?4) \
+     ORDER BY head DESC, c.updated_ms DESC, c.id, p.depth LIMIT ?5";
+
+/// Marks by their nodes.
+pub(crate) type Marks<'a> = BTreeMap<NodeId, Vec<&'a PathMark>>;
+
+pub(crate) fn by_node(marks: &[PathMark]) -> Marks<'_> {
+    let mut nodes = Marks::new();
+    for mark in marks {
+        nodes.entry(mark.node).or_default().push(mark);
+    }
+    nodes
+}
+
+/// Marks a node's position.
+pub(crate) fn add(
+    conn: &Connection,
+    conv: &Conv,
+    marks: &[&PathMark],
+    at: Position,
+) -> Result<(), Fault> {
+    for mark in marks {
+        conn.prepare_cached("INSERT OR IGNORE INTO path_index VALUES (?, ?, ?, ?, ?, ?)")?
+            .execute(params![
+                conv.owner.as_str(),
+                mark.version,
+                mark.hash.as_bytes(),
+                conv.no,
+                at.segment,
+                at.depth
+            ])?;
+    }
+    Ok(())
+}
+
+/// The places of some hashes.
+pub(crate) fn find(
+    conn: &Connection,
+    owner: &Owner,
+    query: &PathQuery,
+) -> Result<Vec<PathPlace>, Fault> {
+    let mut statement = conn.prepare_cached(PLACES)?;
+    let mut found = Vec::new();
+    let conversation = query.conversation.as_ref().map(ConversationId::as_str);
+    let each = i64::try_from(query.each).unwrap_or(i64::MAX);
+    for hash in &query.hashes {
+        let (of, version) = (owner.as_str(), query.version);
+        let mut rows =
+            statement.query(params![of, version, hash.as_bytes(), conversation, each])?;
+        while let Some(row) = rows.next()? {
+            let (no, id): (u32, String) = (row.get(0)?, row.get(1)?);
+            let at = Position {
+                segment: row.get(2)?,
+                depth: row.get(3)?,
+            };
+            let conversation =
+                ConversationId::new(id).map_err(|error| corrupt(error.to_string()))?;
+            found.push(place(conn, no, conversation, *hash, at, row.get(4)?)?);
+        }
+    }
+    Ok(found)
+}
+
+fn place(
+    conn: &Connection,
+    no: u32,
+    conversation: ConversationId,
+    hash: PathHash,
+    at: Position,
+    is_head: bool,
+) -> Result<PathPlace, Fault> {
+    let node = node_row::id_of(conn, no, at)?;
+    let missing = || corrupt(format!("conversation {no}: a marked node is missing"));
+    let mut heads = Vec::new();
+    if is_head {
+        let all = branch::all(conn, no)?.into_iter();
+        let here = all.filter(|branch| branch.tip.position == at);
+        heads.extend(here.map(|branch| branch.name));
+    }
+    Ok(PathPlace {
+        hash,
+        conversation,
+        node: node.ok_or_else(missing)?,
+        depth: u64::from(at.depth),
+        heads,
+    })
+}
+
+/// Adds marks, and removes those of other versions.
+pub(crate) fn put(
+    conn: &Connection,
+    conv: &Conv,
+    version: u32,
+    marks: &[PathMark],
+) -> Result<(), Fault> {
+    conn.prepare_cached("DELETE FROM path_index WHERE conversation_no = ? AND version <> ?")?
+        .execute(params![conv.no, version])?;
+    for (node, marks) in by_node(marks) {
+        let at = node_row::tip(conn, conv.no, node)?.position;
+        add(conn, conv, &marks, at)?;
+    }
+    Ok(())
+}
