@@ -7,6 +7,7 @@
 use contexture_ir::{Body, Fragment, Item, NodeId, UiMessage};
 use contexture_store::Error as StoreError;
 
+use crate::basis::Basis;
 use crate::conversation::Conversation;
 use crate::error::EngineError;
 use crate::layer_store::TRIES;
@@ -20,7 +21,7 @@ pub struct Draft {
     staged: Vec<Fragment>,
     /// Items, each behind so many staged messages.
     items: Vec<(usize, Item)>,
-    based_on: Option<Option<NodeId>>,
+    basis: Basis,
 }
 
 impl Conversation {
@@ -32,7 +33,7 @@ impl Conversation {
             key: self.engine().fresh_key(),
             staged: Vec::new(),
             items: Vec::new(),
-            based_on: None,
+            basis: Basis::Tip,
         }
     }
 
@@ -73,7 +74,18 @@ impl Draft {
     /// refused if the branch has moved since; a draft of a person's input goes after whatever is
     /// there.
     pub fn based_on(&mut self, head: Option<NodeId>) {
-        self.based_on = Some(head);
+        self.basis = Basis::Answer(head);
+    }
+
+    /// Says which head the branch must have: if it has another, nothing is stored, whoever said what is in the draft.
+    pub fn expect_head(&mut self, head: Option<NodeId>) {
+        self.basis = Basis::Only(head);
+    }
+
+    /// Says by what the draft is known: the same under the same key, also of another process, is stored once. Default: a
+    /// key of its own. Different drafts under one key are an `IdConflict`.
+    pub fn keyed(&mut self, key: [u8; 16]) {
+        self.key = key;
     }
 
     /// Stores everything staged, in one transaction.
@@ -92,7 +104,7 @@ impl Draft {
         let mut tries = TRIES;
         let committed = loop {
             let staged = staged.clone();
-            let stored = self.chat.store_staged(&self.key, staged, self.based_on);
+            let stored = self.chat.store_staged(&self.key, staged, self.basis);
             tries -= 1;
             match stored.await {
                 // Another changed what a layer keeps meanwhile: it sees the draft again, behind that.

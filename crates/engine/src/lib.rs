@@ -8,6 +8,7 @@
 
 mod appending;
 mod asked;
+mod basis;
 mod branches;
 mod builder;
 mod calibrating;

@@ -13,10 +13,12 @@ use contexture_ir::{
     meaning_hash, text_part,
 };
 use contexture_store::{
-    Activation, AppendAt, Appended, BranchLabel, NewBranch, NewItem, Node, ReadRequest,
+    Activation, AppendAt, Appended, BranchLabel, Error as StoreError, NewBranch, NewItem, Node,
+    ReadRequest,
 };
 use contexture_wire::ui::{FoldAudience, FoldItem, FoldOptions, fold, lift_message, validate};
 
+use crate::basis::Basis;
 use crate::conversation::Conversation;
 use crate::engine::Engine;
 use crate::error::EngineError;
@@ -131,7 +133,7 @@ impl Conversation {
         &self,
         key: &[u8; 16],
         staged: Vec<Staged>,
-        based_on: Option<Option<NodeId>>,
+        basis: Basis,
     ) -> Result<Committed, EngineError> {
         let head = self.head().await?;
         let mut entries = Vec::new();
@@ -141,8 +143,14 @@ impl Conversation {
         let edited = entries
             .iter()
             .position(|entry| entry.verdict == Verdict::Changed);
+        if let (Some(_), Basis::Only(expected)) = (edited, basis)
+            && expected != head
+        {
+            // An edit leaves the branch alone, so no append would notice.
+            return Err(head_moved(self.branch(), expected, head));
+        }
         let messages = rename(key, &mut entries, edited);
-        let at = self.place(&entries, edited, based_on);
+        let at = self.place(&entries, edited, basis);
         let mut session = match self.layers().is_empty() {
             true => None,
             false => Some(self.session_behind(&at).await?),
@@ -250,12 +258,7 @@ impl Conversation {
     }
 
     /// Where the items go.
-    fn place(
-        &self,
-        entries: &[Entry],
-        edited: Option<usize>,
-        based_on: Option<Option<NodeId>>,
-    ) -> AppendAt {
+    fn place(&self, entries: &[Entry], edited: Option<usize>, basis: Basis) -> AppendAt {
         let branch = self.branch();
         if let Some(entry) = edited.and_then(|index| entries.get(index)) {
             let base = entry.stored.first().and_then(|node| node.parent);
@@ -266,12 +269,15 @@ impl Conversation {
                 activate,
             });
         }
-        let answer = entries
-            .iter()
-            .any(|entry| entry.items.iter().any(Item::is_model_output));
-        match based_on {
-            Some(head) if answer => AppendAt::Head { branch, head },
-            _ => AppendAt::Tip { branch },
+        let answer = || {
+            entries
+                .iter()
+                .any(|entry| entry.items.iter().any(Item::is_model_output))
+        };
+        match basis {
+            Basis::Only(head) => AppendAt::Head { branch, head },
+            Basis::Answer(head) if answer() => AppendAt::Head { branch, head },
+            Basis::Answer(_) | Basis::Tip => AppendAt::Tip { branch },
         }
     }
 
@@ -397,6 +403,15 @@ fn rename(key: &[u8; 16], entries: &mut [Entry], edited: Option<usize>) -> Vec<M
         }
     }
     entries.iter().map(|entry| entry.id.clone()).collect()
+}
+
+fn head_moved(branch: BranchName, expected: Option<NodeId>, actual: Option<NodeId>) -> EngineError {
+    let moved = StoreError::HeadMoved {
+        branch,
+        expected,
+        actual,
+    };
+    moved.into()
 }
 
 fn fresh_id(key: &[u8; 16], index: usize) -> Result<MessageId, EngineError> {

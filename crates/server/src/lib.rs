@@ -6,6 +6,7 @@
 //!
 //! Not here: conversations (`contexture-engine`), runs (`contexture-runs`), TLS (a reverse proxy's).
 
+mod accept;
 mod api;
 mod app;
 mod auth;

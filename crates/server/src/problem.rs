@@ -44,7 +44,11 @@ pub(crate) enum Code {
     ForeignOrigin,
     TooManyRequests,
     TimedOut,
+    HeadMoved,
     VersionMoved,
+    KeyReused,
+    InProgress,
+    NotAcceptable,
     /// The word of a library's error.
     Of(&'static str, StatusCode),
 }
@@ -67,7 +71,11 @@ impl Code {
             Self::ForeignOrigin => "foreign_origin",
             Self::TooManyRequests => "too_many_requests",
             Self::TimedOut => "timed_out",
+            Self::HeadMoved => "head_moved",
             Self::VersionMoved => "version_conflict",
+            Self::KeyReused => "idempotency_key_reused",
+            Self::InProgress => "in_progress",
+            Self::NotAcceptable => "not_acceptable",
             Self::Of(word, _) => word,
         }
     }
@@ -88,13 +96,19 @@ impl Code {
             Self::MissingScope | Self::ForeignOrigin => StatusCode::FORBIDDEN,
             Self::TooManyRequests => StatusCode::TOO_MANY_REQUESTS,
             Self::TimedOut => StatusCode::SERVICE_UNAVAILABLE,
-            Self::VersionMoved => StatusCode::PRECONDITION_FAILED,
+            Self::HeadMoved | Self::VersionMoved => StatusCode::PRECONDITION_FAILED,
+            Self::KeyReused => StatusCode::UNPROCESSABLE_ENTITY,
+            Self::InProgress => StatusCode::CONFLICT,
+            Self::NotAcceptable => StatusCode::NOT_ACCEPTABLE,
             Self::Of(_, status) => status,
         }
     }
 
     const fn is_retryable(self) -> bool {
-        matches!(self, Self::TooManyRequests | Self::TimedOut)
+        matches!(
+            self,
+            Self::TooManyRequests | Self::TimedOut | Self::InProgress
+        )
     }
 }
 
@@ -120,6 +134,12 @@ impl Problem {
     /// The same, that says when to come again. Rounded up to seconds.
     pub(crate) fn after(mut self, wait: Duration) -> Self {
         self.wait = Some(wait);
+        self
+    }
+
+    /// The same under another code, and so another status.
+    pub(crate) fn coded(mut self, code: Code) -> Self {
+        self.code = code;
         self
     }
 

@@ -13,7 +13,7 @@ use utoipa_axum::routes;
 use crate::app::App;
 use crate::documents::ProblemDocument;
 use crate::problem::{Code, Problem};
-use crate::{api, auth, extract, limits, metrics, proxy};
+use crate::{accept, api, auth, extract, limits, metrics, proxy};
 
 /// The API's description.
 #[derive(utoipa::OpenApi)]
@@ -58,6 +58,7 @@ fn described() -> OpenApiRouter<App> {
     OpenApiRouter::with_openapi(Description::openapi())
         .merge(open())
         .merge(known())
+        .merge(api::long_router())
 }
 
 /// What anybody may ask.
@@ -79,8 +80,12 @@ pub(crate) fn router(app: &App) -> Router {
     let body_bytes = app.config().server.limits.body_bytes;
     let (open, _) = open().split_for_parts();
     let (known, _) = known().split_for_parts();
+    let (long, _) = api::long_router().split_for_parts();
     let own: Router<App> = known
+        .route_layer(from_fn_with_state(app.clone(), api::once))
+        .route_layer(from_fn(accept::acceptable))
         .route_layer(from_fn_with_state(app.clone(), limits::in_time))
+        .merge(long)
         .route_layer(from_fn_with_state(app.clone(), auth::enter))
         .merge(open)
         .method_not_allowed_fallback(other_method)

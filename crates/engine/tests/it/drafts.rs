@@ -265,3 +265,39 @@ async fn invalid_messages_are_refused_before_they_are_stored() {
     assert_eq!(error.kind(), "bad_document");
     assert_eq!(chat.head().await.unwrap(), None);
 }
+
+#[tokio::test]
+async fn a_draft_under_one_key_is_stored_once_whoever_makes_it() {
+    let chat = chat().await;
+    let made = async |text: &str| {
+        let mut draft = chat.draft();
+        draft.keyed([7; 16]);
+        draft.expect_head(None);
+        draft.push(user(text));
+        draft.commit().await
+    };
+    let first = made("hello").await.unwrap();
+    let again = made("hello").await.unwrap();
+    assert_eq!(first.nodes, again.nodes);
+    assert_eq!(texts(&chat).await, ["hello"]);
+    assert_eq!(made("other").await.unwrap_err().kind(), "id_conflict");
+}
+
+#[tokio::test]
+async fn a_draft_that_expects_a_head_goes_behind_no_other() {
+    let chat = chat().await;
+    let old = chat.save([asks("u1", "a")]).await.unwrap().head;
+    chat.save([asks("u2", "b")]).await.unwrap();
+    let mut draft = chat.draft();
+    draft.push(asks("u3", "late"));
+    draft.expect_head(old);
+    assert_eq!(draft.commit().await.unwrap_err().kind(), "head_moved");
+    let mut edit = chat.draft();
+    edit.push(asks("u1", "A"));
+    edit.expect_head(old);
+    assert_eq!(edit.commit().await.unwrap_err().kind(), "head_moved");
+    assert_eq!(branches(&chat).await, ["main 2 *"]);
+    draft.expect_head(chat.head().await.unwrap());
+    draft.commit().await.unwrap();
+    assert_eq!(ids(&chat).await, ["u1", "u2", "u3"]);
+}

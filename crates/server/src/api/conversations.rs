@@ -3,21 +3,23 @@
 use std::collections::BTreeMap;
 
 use axum::extract::State;
-use axum::http::header::{ETAG, IF_MATCH, LOCATION};
+use axum::http::header::{ETAG, LOCATION};
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::IntoResponse;
-use contexture::ir::{ConversationId, Raw};
+use contexture::ir::Raw;
 use contexture::store::{
-    ConversationUpdate, Cursor, Error as StoreError, ListConversations, MetadataChange,
-    MetadataFilter, MetadataValue, NewConversation, TitleChange,
+    ConversationUpdate, Cursor, ListConversations, MetadataChange, MetadataFilter, MetadataValue,
+    NewConversation, TitleChange,
 };
 use serde::{Deserialize, Deserializer};
 use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use crate::api::page;
+use crate::api::chat::conversation_id;
+use crate::api::idempotency::{Once, Operation};
 use crate::api::refusals::{ReadRefusals, WriteRefusals};
+use crate::api::{etag, page};
 use crate::app::App;
 use crate::documents::{ConversationDocument, ConversationsDocument};
 use crate::extract::{Json, Path, Query, Reader, Writer};
@@ -141,7 +143,7 @@ struct NewDocument {
 
 /// Makes a conversation with the empty branch `main`.
 #[utoipa::path(
-    post, path = "/conversations", tag = "conversations", request_body = NewDocument,
+    post, path = "/conversations", tag = "conversations", request_body = NewDocument, params(Once),
     responses(
         (status = 201, description = "It was made", body = ConversationDocument, headers(("location" = String, description = "Its path"))),
         WriteRefusals
@@ -150,11 +152,10 @@ struct NewDocument {
 async fn create(
     State(app): State<App>,
     Writer(owner): Writer,
+    operation: Operation,
     Json(asked): Json<NewDocument>,
 ) -> Result<impl IntoResponse, Problem> {
-    let id = asked
-        .id
-        .unwrap_or_else(|| uuid::Uuid::now_v7().simple().to_string());
+    let id = asked.id.unwrap_or_else(|| operation.id());
     let new = NewConversation {
         title: asked.title,
         resource: asked.resource,
@@ -167,7 +168,7 @@ async fn create(
         .create_conversation(&owner, new)
         .await?;
     let location = format!("/api/v1/conversations/{}", made.id);
-    let headers = [(LOCATION, location), (ETAG, etag(made.version))];
+    let headers = [(LOCATION, location), (ETAG, etag::of_version(made.version))];
     Ok((
         StatusCode::CREATED,
         headers,
@@ -191,7 +192,7 @@ async fn show(
 ) -> Result<impl IntoResponse, Problem> {
     let found = app.engine().record(&owner, &conversation_id(&id)?).await?;
     Ok((
-        [(ETAG, etag(found.version))],
+        [(ETAG, etag::of_version(found.version))],
         Json(ConversationDocument::from(&found)),
     ))
 }
@@ -238,23 +239,16 @@ async fn change(
         metadata: asked
             .metadata
             .map_or(MetadataChange::Keep, MetadataChange::Merge),
-        expect_version: expected(&headers)?,
+        expect_version: etag::expected_version(&headers)?,
         at_ms: app.engine().now_ms(),
     };
     let store = app.engine().store();
     let changed = store
         .update_conversation(&owner, &conversation_id(&id)?, update)
         .await;
-    let changed = changed.map_err(|error| match &error {
-        StoreError::VersionConflict {
-            expected, actual, ..
-        } => Problem::new(Code::VersionMoved, error.to_string())
-            .with("expected", (*expected).into())
-            .with("actual", (*actual).into()),
-        _ => error.into(),
-    })?;
+    let changed = changed.map_err(|error| etag::conditional(error.into()))?;
     Ok((
-        [(ETAG, etag(changed.version))],
+        [(ETAG, etag::of_version(changed.version))],
         Json(ConversationDocument::from(&changed)),
     ))
 }
@@ -272,26 +266,4 @@ async fn delete(
 ) -> Result<StatusCode, Problem> {
     app.engine().delete(&owner, &conversation_id(&id)?).await?;
     Ok(StatusCode::NO_CONTENT)
-}
-
-fn conversation_id(id: &str) -> Result<ConversationId, Problem> {
-    Ok(ConversationId::new(id).map_err(contexture::EngineError::from)?)
-}
-
-fn etag(version: u64) -> String {
-    format!("\"{version}\"")
-}
-
-fn expected(headers: &HeaderMap) -> Result<Option<u64>, Problem> {
-    let Some(value) = headers.get(IF_MATCH) else {
-        return Ok(None);
-    };
-    let version = value
-        .to_str()
-        .ok()
-        .and_then(|text| text.trim_matches('"').parse().ok());
-    version.map(Some).ok_or_else(|| {
-        let detail = "`if-match`: expected the version of an `etag` of the conversation";
-        Problem::new(Code::BadHeader, detail)
-    })
 }

@@ -1,19 +1,52 @@
 //! The API's resources, a file each. Handlers are thin: what they do is the engine's.
 
+mod branches;
+mod chat;
+mod compactions;
+mod compile;
+mod compress;
 mod conversations;
+mod etag;
+mod events;
+mod idempotency;
+mod memory;
+mod messages;
 mod page;
+mod reading;
 mod refusals;
+mod runs;
+mod search;
+mod texts;
+mod transfer;
 
 use utoipa_axum::router::OpenApiRouter;
 
 use crate::app::App;
 
+pub(crate) use idempotency::once;
 pub(crate) use refusals::ReadRefusals;
 
 /// The routes of all resources.
 pub(crate) fn router() -> OpenApiRouter<App> {
-    OpenApiRouter::new().nest(
-        "/api/v1",
-        OpenApiRouter::new().merge(conversations::router()),
-    )
+    let resources = OpenApiRouter::new()
+        .merge(conversations::router())
+        .merge(messages::router())
+        .merge(branches::router())
+        .merge(search::router())
+        .merge(events::router())
+        .merge(reading::router())
+        .merge(compile::router())
+        .merge(compactions::router())
+        .merge(memory::router())
+        .merge(runs::router())
+        .merge(texts::router())
+        .merge(transfer::router());
+    OpenApiRouter::new()
+        .nest("/api/v1", resources)
+        .merge(compress::router())
+}
+
+/// Routes whose answers may take as long as they like.
+pub(crate) fn long_router() -> OpenApiRouter<App> {
+    OpenApiRouter::new().nest("/api/v1", transfer::long_router())
 }

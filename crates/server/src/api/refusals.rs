@@ -13,7 +13,7 @@ pub(crate) struct ReadRefusals;
 /// What writing may be refused with.
 pub(crate) struct WriteRefusals;
 
-const READ: [(&str, &str); 9] = [
+const READ: [(&str, &str); 10] = [
     (
         "400",
         "The path, the query or a header is not what it should be",
@@ -24,6 +24,7 @@ const READ: [(&str, &str); 9] = [
         "The key may not do this, or a page of another site asks",
     ),
     ("404", "It is not there, or not yours"),
+    ("406", "Nothing of what `accept` says is given here"),
     ("422", "It cannot be done with what is there"),
     ("429", "Too many requests"),
     ("500", "The server failed"),

@@ -7,7 +7,7 @@ use contexture::store::Conversation;
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use crate::documents::instant;
+use crate::documents::instant::instant;
 
 /// A conversation, without its tree.
 #[derive(Clone, Debug, Serialize, ToSchema)]

@@ -2,10 +2,31 @@
 //!
 //! Fields are added, never renamed or removed. Documents know the libraries' types, nothing of HTTP.
 
+mod branch;
+mod compaction;
 mod conversation;
+mod event;
 mod instant;
+mod node;
+mod note;
 mod problem;
+mod reading;
+mod run;
+mod search;
+mod text;
 
+pub use branch::{BranchDocument, BranchesDocument, CheckpointDocument, CheckpointsDocument};
+pub use compaction::{CompactionDocument, CoverDocument, CoversDocument};
 pub use conversation::{ConversationDocument, ConversationsDocument};
+pub use event::{EventDocument, EventsDocument};
 pub use instant::instant;
+pub use node::{MessagesDocument, NodeDocument, NodesDocument, SavedDocument, kind};
+pub use note::{ExpiryDocument, NoteDocument, NoteDoneDocument, NotesDocument};
 pub use problem::ProblemDocument;
+pub use reading::{FoundDocument, LineDocument, PartDocument};
+pub use run::{RunDocument, RunsDocument, WaitingCallDocument};
+pub use search::{HitDocument, SearchDocument, SnippetDocument};
+pub use text::{
+    ConvertedDocument, CountDocument, CountsDocument, LossDocument, RenderedDocument,
+    RepairDocument,
+};

@@ -188,3 +188,12 @@ async fn what_does_not_end_in_time_is_cut_off() {
     let _ = stream.read_to_end(&mut rest).await;
     assert!(!rest.starts_with(b"HTTP/1.1 201"));
 }
+
+/// Serves as long as nobody ends it, for programs that look at it from outside: the address goes to standard output.
+#[tokio::test]
+#[ignore = "serves until it is ended"]
+async fn served() {
+    let stand = Stand::new().await;
+    println!("{}", stand.address);
+    std::future::pending::<()>().await;
+}

@@ -7,9 +7,20 @@
     reason = "a failed unwrap is the failed test"
 )]
 
+mod branches;
 mod clients;
+mod compiling;
 mod configuration;
 mod conversations;
+mod events;
 mod keys;
 mod listening;
+mod messages;
+mod notes;
+mod once;
+mod owners;
+mod running;
+mod searching;
 mod stand;
+mod texts;
+mod transfer;

@@ -1,0 +1,45 @@
+//! Opening what a path names.
+
+use contexture::ir::{BranchName, ConversationId};
+use contexture::store::At;
+use contexture::{Conversation, EngineError, Owner};
+use serde::Deserialize;
+use utoipa::IntoParams;
+
+use crate::app::App;
+use crate::problem::Problem;
+
+/// Which branch.
+#[derive(Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct OnBranch {
+    /// The branch. Default: the active one.
+    pub(crate) branch: Option<String>,
+}
+
+/// The owner's conversation of this id, on a branch or the active one.
+pub(crate) async fn open(
+    app: &App,
+    owner: &Owner,
+    id: &str,
+    branch: Option<&str>,
+) -> Result<Conversation, Problem> {
+    let mut builder = app.engine().conversation(id).owner(owner.as_str());
+    if let Some(branch) = branch {
+        builder = builder.branch(branch);
+    }
+    Ok(builder.existing().await?)
+}
+
+/// A conversation's id, by its rule.
+pub(crate) fn conversation_id(id: &str) -> Result<ConversationId, Problem> {
+    Ok(ConversationId::new(id).map_err(EngineError::from)?)
+}
+
+/// A branch as the end of a path.
+pub(crate) fn at_branch(name: &str) -> Result<At, Problem> {
+    Ok(At::Branch(
+        BranchName::new(name).map_err(EngineError::from)?,
+    ))
+}

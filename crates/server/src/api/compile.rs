@@ -1,0 +1,224 @@
+//! What a model sees of a conversation: resolved for a program, or compiled into a provider's request.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use axum::extract::State;
+use contexture::compile::{
+    Band, Content, Contribution, HistoryPolicy, PreviewPolicy, Previewing, Report, Size, Target,
+    Width, Window, render_html, render_table,
+};
+use contexture::ir::{Raw, parse_fragments};
+use contexture::render::{Grouping, Renderer};
+use contexture::{CompiledCall, EngineError, Format};
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+use crate::api::chat::{OnBranch, open};
+use crate::api::refusals::WriteRefusals;
+use crate::api::texts::{format, renderer};
+use crate::app::App;
+use crate::extract::{Json, Path, Query, Reader};
+use crate::problem::{Code, Problem};
+
+pub(crate) fn router() -> OpenApiRouter<App> {
+    OpenApiRouter::new()
+        .routes(routes!(resolve))
+        .routes(routes!(compile))
+        .routes(routes!(explain))
+}
+
+/// How to resolve.
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+struct ResolveRequest {
+    /// The format of the system prompt: `xml` (the default), `markdown`, `toml`, `toon`, `yaml` or `json`.
+    format: Option<String>,
+    /// Fragments to say instead of those that the path carries.
+    #[schema(value_type = Option<Vec<Object>>)]
+    fragments: Option<Raw>,
+}
+
+/// What a model sees, as text and messages.
+#[derive(Serialize, ToSchema)]
+struct ResolvedDocument {
+    /// What is said before the messages.
+    system_prompt: String,
+    /// The messages, as the AI SDK has them.
+    #[schema(value_type = Vec<Object>)]
+    messages: Vec<contexture::UiMessage>,
+}
+
+/// The system prompt and the messages of a branch.
+#[utoipa::path(
+    post, path = "/conversations/{conversation}/resolve", tag = "compile", request_body = ResolveRequest,
+    params(("conversation" = String, Path, description = "Its id"), OnBranch),
+    responses((status = 200, description = "Both", body = ResolvedDocument), WriteRefusals)
+)]
+async fn resolve(
+    State(app): State<App>,
+    Reader(owner): Reader,
+    Path(id): Path<String>,
+    Query(on): Query<OnBranch>,
+    Json(asked): Json<ResolveRequest>,
+) -> Result<Json<ResolvedDocument>, Problem> {
+    let chat = open(&app, &owner, &id, on.branch.as_deref()).await?;
+    if let Some(fragments) = &asked.fragments {
+        chat.set(parse_fragments(fragments.get()).map_err(EngineError::from)?)?;
+    }
+    let renderer = renderer(asked.format.as_deref())?.renderer(Grouping::Off);
+    let resolved = chat.resolve(&*renderer).await?;
+    Ok(Json(ResolvedDocument {
+        system_prompt: resolved.system_prompt,
+        messages: resolved.messages,
+    }))
+}
+
+/// For whom to compile, and how much.
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+struct CompileRequest {
+    /// The format of the request: `openai-chat`, `openai-responses`, `anthropic`, `gemini`.
+    to: String,
+    /// The model.
+    model: String,
+    /// Tokens the model can hold. Default: the model's.
+    window: Option<u64>,
+    /// Tokens kept free for the answer.
+    reserve: Option<u64>,
+    /// Top-level fields of the request, verbatim.
+    #[schema(value_type = Option<BTreeMap<String, serde_json::Value>>)]
+    params: Option<BTreeMap<String, Raw>>,
+    /// Fragments for the system prompt.
+    #[schema(value_type = Option<Vec<Object>>)]
+    system: Option<Raw>,
+    /// The format those are rendered in. Default: `xml`.
+    renderer: Option<String>,
+    /// At most so many of the newest turns.
+    turns: Option<u32>,
+    /// Outputs of more characters are shown as previews. Default: where it pays.
+    preview: Option<u64>,
+}
+
+/// A compiled call.
+#[derive(Serialize, ToSchema)]
+struct CompiledDocument {
+    /// The request, to be sent as it is.
+    #[schema(value_type = Object)]
+    payload: Raw,
+    /// What is in it, what is not, and why: docs/schema/report.schema.json.
+    #[schema(value_type = Object)]
+    report: Raw,
+}
+
+/// Compiles a branch into a provider's request, under a token budget. What cannot fit is refused, with what is required.
+#[utoipa::path(
+    post, path = "/conversations/{conversation}/compile", tag = "compile", request_body = CompileRequest,
+    params(("conversation" = String, Path, description = "Its id"), OnBranch),
+    responses((status = 200, description = "The request, and what is in it", body = CompiledDocument), WriteRefusals)
+)]
+async fn compile(
+    State(app): State<App>,
+    Reader(owner): Reader,
+    Path(id): Path<String>,
+    Query(on): Query<OnBranch>,
+    Json(asked): Json<CompileRequest>,
+) -> Result<Json<CompiledDocument>, Problem> {
+    let chat = open(&app, &owner, &id, on.branch.as_deref()).await?;
+    let call = compiled(&chat, &asked).await?;
+    Ok(Json(CompiledDocument {
+        payload: Raw::parse(call.payload.to_json()).map_err(EngineError::from)?,
+        report: Raw::from_value(&call.report).map_err(EngineError::from)?,
+    }))
+}
+
+/// What a compile would send.
+#[derive(Serialize, ToSchema)]
+struct ExplainedDocument {
+    /// docs/schema/report.schema.json
+    #[schema(value_type = Object)]
+    report: Raw,
+    /// The same as a table for people.
+    table: String,
+    /// The same as a page with a picture of the window.
+    html: String,
+}
+
+/// Explains what a compile sends and what it leaves out, without the request itself.
+#[utoipa::path(
+    post, path = "/conversations/{conversation}/explain", tag = "compile", request_body = CompileRequest,
+    params(("conversation" = String, Path, description = "Its id"), OnBranch),
+    responses((status = 200, description = "The report in three forms", body = ExplainedDocument), WriteRefusals)
+)]
+async fn explain(
+    State(app): State<App>,
+    Reader(owner): Reader,
+    Path(id): Path<String>,
+    Query(on): Query<OnBranch>,
+    Json(asked): Json<CompileRequest>,
+) -> Result<Json<ExplainedDocument>, Problem> {
+    let chat = open(&app, &owner, &id, on.branch.as_deref()).await?;
+    let report: Report = compiled(&chat, &asked).await?.report;
+    Ok(Json(ExplainedDocument {
+        table: render_table(&report, Width(120)),
+        html: render_html(&report, &id),
+        report: Raw::from_value(&report).map_err(EngineError::from)?,
+    }))
+}
+
+async fn compiled(
+    chat: &contexture::Conversation,
+    asked: &CompileRequest,
+) -> Result<CompiledCall, Problem> {
+    let to = format(&asked.to)?;
+    if !Format::PROVIDERS.contains(&to) {
+        let known = Format::PROVIDERS.map(Format::as_str).join(", ");
+        return Err(Problem::new(
+            Code::BadBody,
+            format!("no model reads {to}; expected {known}"),
+        ));
+    }
+    let mut target = Target::new(to, asked.model.as_str());
+    if let Some(window) = asked.window {
+        target = target.window(window);
+    }
+    if let Some(reserve) = asked.reserve {
+        target = target.reserve(reserve);
+    }
+    for (name, value) in asked.params.iter().flatten() {
+        target = target.param(name, value.clone());
+    }
+    let mut history = HistoryPolicy::default();
+    if let Some(turns) = asked.turns {
+        history.window = Window::Turns(turns);
+    }
+    if let Some(characters) = asked.preview {
+        history.preview = Some(PreviewPolicy {
+            threshold: Size::Characters(characters),
+            when: Previewing::Always,
+            ..PreviewPolicy::default()
+        });
+    }
+    let also = said(asked)?;
+    Ok(chat.compile_with(&target.history(history), &also).await?)
+}
+
+/// The fragments, as what is said beside the conversation.
+fn said(asked: &CompileRequest) -> Result<Vec<Contribution>, Problem> {
+    let renderer = renderer(asked.renderer.as_deref())?.renderer(Grouping::Off);
+    let renderer: Arc<dyn Renderer> = Arc::from(renderer);
+    let Some(system) = &asked.system else {
+        return Ok(Vec::new());
+    };
+    let fragments = parse_fragments(system.get()).map_err(EngineError::from)?;
+    if fragments.is_empty() {
+        return Ok(Vec::new());
+    }
+    let content = Content::Fragments {
+        fragments,
+        renderer,
+    };
+    Ok(vec![Contribution::new("fragments", Band::System, content)])
+}

@@ -1,0 +1,134 @@
+//! `POST /v1/compress`: the socket that gateways have for compressors. Messages in, fewer tokens out.
+//!
+//! Nothing is stored and no model is asked. Long outputs of tools are shown as previews; what would not become shorter
+//! stays as it came, and so does everything that cannot be read.
+
+use axum::extract::State;
+use contexture::compile::{
+    Band, Clear, Content, Contribution, HistoryPolicy, PreviewPolicy, Previewing, Target,
+};
+use contexture::ir::{Raw, Transcript};
+use contexture::wire::lift;
+use contexture::{Catalogue, Compiled, Compiler, Format};
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+use crate::api::refusals::WriteRefusals;
+use crate::api::texts::detected;
+use crate::app::App;
+use crate::extract::{Json, Reader};
+use crate::problem::Problem;
+
+/// The model whose tokens are counted where none is named.
+const GENERAL: &str = "gpt-5.4";
+/// A window in which nothing needs to go.
+const ENDLESS: u64 = 1 << 40;
+
+pub(crate) fn router() -> OpenApiRouter<App> {
+    OpenApiRouter::new().routes(routes!(compress))
+}
+
+/// Messages to be made shorter. Other fields are left alone.
+#[derive(Deserialize, ToSchema)]
+struct CompressRequest {
+    /// The messages, as Chat Completions or Messages has them.
+    #[schema(value_type = Vec<Object>)]
+    messages: Raw,
+    /// The model they are for.
+    model: Option<String>,
+}
+
+/// The messages, and what they take.
+#[derive(Serialize, ToSchema)]
+struct CompressedDocument {
+    /// The messages, in the format they came in.
+    #[schema(value_type = Vec<Object>)]
+    messages: Raw,
+    /// Tokens as they came.
+    tokens_before: u64,
+    /// Tokens as they are.
+    tokens_after: u64,
+    /// The difference.
+    tokens_saved: u64,
+    /// `tokens_after` by `tokens_before`; 1 where nothing was there.
+    compression_ratio: f64,
+    /// What was done: `preview` or nothing.
+    transforms_applied: Vec<&'static str>,
+}
+
+/// Makes messages shorter, never longer. The same messages give the same bytes.
+#[utoipa::path(
+    post, path = "/v1/compress", tag = "texts", request_body = CompressRequest,
+    responses((status = 200, description = "The messages", body = CompressedDocument), WriteRefusals)
+)]
+async fn compress(
+    State(app): State<App>,
+    Reader(_): Reader,
+    Json(asked): Json<CompressRequest>,
+) -> Result<Json<CompressedDocument>, Problem> {
+    let model = asked.model.as_deref().unwrap_or(GENERAL);
+    let shorter = shorter(app.engine().catalogue(), model, &asked.messages);
+    let (before, after, messages) = match shorter {
+        Some((before, after, Some(messages))) => (before, after, Some(messages)),
+        Some((before, ..)) => (before, before, None),
+        None => (0, 0, None),
+    };
+    Ok(Json(CompressedDocument {
+        tokens_before: before,
+        tokens_after: after,
+        tokens_saved: before - after,
+        compression_ratio: if before == 0 {
+            1.0
+        } else {
+            after as f64 / before as f64
+        },
+        transforms_applied: messages.iter().map(|_| "preview").collect(),
+        messages: messages.unwrap_or(asked.messages),
+    }))
+}
+
+/// Tokens before and after, and the messages if they became shorter; `None` for what cannot be read.
+fn shorter(catalogue: &Catalogue, model: &str, messages: &Raw) -> Option<(u64, u64, Option<Raw>)> {
+    let format = detected(messages.get()).ok()?;
+    if !matches!(format, Format::OpenAiChat | Format::Anthropic) {
+        return None;
+    }
+    let transcript = lift(format, messages.get()).ok()?.transcript;
+    let whole = HistoryPolicy {
+        clear: Clear::Never,
+        preview: None,
+        ..HistoryPolicy::for_one_call()
+    };
+    let previewed = HistoryPolicy {
+        preview: Some(PreviewPolicy {
+            when: Previewing::Always,
+            ..PreviewPolicy::default()
+        }),
+        ..whole.clone()
+    };
+    let target = Target::new(format, model).window(ENDLESS).marks(None);
+    let before = compiled(catalogue, &transcript, target.clone().history(whole))?;
+    let after = compiled(catalogue, &transcript, target.history(previewed))?;
+    let (before_tokens, after_tokens) = (before.report.totals.tokens, after.report.totals.tokens);
+    if after_tokens >= before_tokens {
+        return Some((before_tokens, before_tokens, None));
+    }
+    let payload = Raw::parse(after.payload.to_json()).ok()?;
+    let messages = payload.fields()?.get(&["messages"])?.get().to_owned();
+    Some((
+        before_tokens,
+        after_tokens,
+        Some(Raw::parse(messages).ok()?),
+    ))
+}
+
+fn compiled(catalogue: &Catalogue, transcript: &Transcript, target: Target) -> Option<Compiled> {
+    let mut compiler = Compiler::new(catalogue);
+    if !transcript.instructions.is_empty() {
+        let content = Content::Instructions(transcript.instructions.clone());
+        compiler = compiler.with(Contribution::new("instructions", Band::System, content));
+    }
+    compiler.compile(&transcript.items, &target).ok()
+}

@@ -1,0 +1,69 @@
+//! Versions as entity tags: of a conversation its number, of a branch its head.
+
+use axum::http::HeaderMap;
+use axum::http::header::IF_MATCH;
+use contexture::EngineError;
+use contexture::ir::NodeId;
+use contexture::store::Error as StoreError;
+
+use crate::problem::{Code, Problem};
+
+/// The tag of an empty branch.
+const EMPTY: &str = "empty";
+
+/// The tag of a conversation's version.
+pub(crate) fn of_version(version: u64) -> String {
+    format!("\"{version}\"")
+}
+
+/// The tag of a branch's head.
+pub(crate) fn of_head(head: Option<NodeId>) -> String {
+    head.map_or_else(|| format!("\"{EMPTY}\""), |head| format!("\"{head}\""))
+}
+
+/// The version that `if-match` says; `*` is any.
+pub(crate) fn expected_version(headers: &HeaderMap) -> Result<Option<u64>, Problem> {
+    let expected = "expected the version of an `etag` of the conversation";
+    if_match(headers, expected, |text| text.parse().ok())
+}
+
+/// The head that `if-match` says.
+pub(crate) fn expected_head(headers: &HeaderMap) -> Result<Option<Option<NodeId>>, Problem> {
+    let expected = "expected the head of an `etag` of the branch, or \"empty\"";
+    if_match(headers, expected, |text| match text {
+        EMPTY => Some(None),
+        id => id.parse().ok().map(Some),
+    })
+}
+
+fn if_match<T>(
+    headers: &HeaderMap,
+    expected: &str,
+    parse: impl Fn(&str) -> Option<T>,
+) -> Result<Option<T>, Problem> {
+    let Some(value) = headers.get(IF_MATCH) else {
+        return Ok(None);
+    };
+    let text = value.to_str().unwrap_or_default().trim();
+    if text == "*" {
+        return Ok(None);
+    }
+    let inner = text
+        .strip_prefix('"')
+        .and_then(|text| text.strip_suffix('"'));
+    inner
+        .and_then(parse)
+        .map(Some)
+        .ok_or_else(|| Problem::new(Code::BadHeader, format!("`if-match`: {expected}")))
+}
+
+/// What became of a write with `if-match`: that it is another version is a failed precondition.
+pub(crate) fn conditional(error: EngineError) -> Problem {
+    let moved = match &error {
+        EngineError::Store(StoreError::HeadMoved { .. }) => Some(Code::HeadMoved),
+        EngineError::Store(StoreError::VersionConflict { .. }) => Some(Code::VersionMoved),
+        _ => None,
+    };
+    let problem = Problem::from(error);
+    moved.map_or(problem.clone(), |code| problem.coded(code))
+}

@@ -1,0 +1,121 @@
+//! What happened to a conversation: as a page, or followed as server-sent events.
+
+use std::convert::Infallible;
+
+use axum::extract::State;
+use axum::http::header::ACCEPT;
+use axum::http::{HeaderMap, HeaderName};
+use axum::response::sse::{Event, KeepAlive, Sse};
+use axum::response::{IntoResponse as _, Response};
+use futures_util::{Stream, StreamExt as _};
+use serde::Deserialize;
+use utoipa::IntoParams;
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+use crate::api::chat::open;
+use crate::api::page;
+use crate::api::refusals::ReadRefusals;
+use crate::app::App;
+use crate::documents::{EventDocument, EventsDocument};
+use crate::extract::{Json, Path, Query, Reader};
+use crate::problem::{Code, Problem, chain};
+
+const LAST_EVENT: HeaderName = HeaderName::from_static("last-event-id");
+const PAGE: usize = 100;
+
+pub(crate) fn router() -> OpenApiRouter<App> {
+    OpenApiRouter::new().routes(routes!(events))
+}
+
+/// Which events.
+#[derive(Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+struct Listing {
+    /// Behind this number. Default 0: from the first.
+    after: Option<u64>,
+    /// At most so many; a stream has no end. Default 100.
+    #[param(minimum = 1, maximum = 500)]
+    limit: Option<usize>,
+}
+
+/// What happened to a conversation, in order. Asked for `text/event-stream`, what happens from now on follows, until the
+/// conversation is deleted or the server stops; whoever comes back with `last-event-id` misses nothing.
+#[utoipa::path(
+    get, path = "/conversations/{conversation}/events", tag = "events",
+    params(
+        ("conversation" = String, Path, description = "Its id"), Listing,
+        ("last-event-id" = Option<u64>, Header, description = "The number of the last event that was seen; it goes before `after`"),
+    ),
+    responses(
+        (status = 200, description = "The events", content((EventsDocument = "application/json"), (String = "text/event-stream"))),
+        ReadRefusals
+    )
+)]
+async fn events(
+    State(app): State<App>,
+    Reader(owner): Reader,
+    Path(id): Path<String>,
+    Query(listing): Query<Listing>,
+    headers: HeaderMap,
+) -> Result<Response, Problem> {
+    let limit = page::length(listing.limit, PAGE)?;
+    let after = last_seen(&headers)?.or(listing.after).unwrap_or(0);
+    // Numbers are kept as signed ones below.
+    let after = after.min(i64::MAX.unsigned_abs());
+    let chat = open(&app, &owner, &id, None).await?;
+    let wants = headers.get(ACCEPT).and_then(|accept| accept.to_str().ok());
+    if wants.is_some_and(|accept| accept.contains("text/event-stream")) {
+        let closing = app.closing().clone();
+        let events = chat.follow(after).map(|event| Ok(sent(event)));
+        let events = events.take_until(closing.cancelled_owned());
+        return Ok(stream(events));
+    }
+    let found = app
+        .engine()
+        .store()
+        .events(&owner, chat.id(), after, limit)
+        .await?;
+    let more = found.len() == limit;
+    let events = found.iter().map(EventDocument::from).collect();
+    Ok(Json(EventsDocument { events, more }).into_response())
+}
+
+fn stream(events: impl Stream<Item = Result<Event, Infallible>> + Send + 'static) -> Response {
+    Sse::new(events)
+        .keep_alive(KeepAlive::default())
+        .into_response()
+}
+
+fn sent(event: Result<contexture::store::Event, contexture::EngineError>) -> Event {
+    match event {
+        Ok(event) => {
+            let document = EventDocument::from(&event);
+            let data = serde_json::to_string(&document).unwrap_or_default();
+            Event::default()
+                .id(document.seq.to_string())
+                .event(document.kind)
+                .data(data)
+        }
+        Err(error) => {
+            tracing::warn!(error = %chain(&error), "following a conversation");
+            Event::default()
+                .event("error")
+                .data("the server failed; come back with `last-event-id`")
+        }
+    }
+}
+
+fn last_seen(headers: &HeaderMap) -> Result<Option<u64>, Problem> {
+    let Some(value) = headers.get(&LAST_EVENT) else {
+        return Ok(None);
+    };
+    let number = value.to_str().ok().and_then(|text| text.parse().ok());
+    number.map(Some).ok_or_else(|| {
+        Problem::new(
+            Code::BadHeader,
+            "`last-event-id`: expected the number of an event",
+        )
+    })
+}

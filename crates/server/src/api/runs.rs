@@ -1,0 +1,191 @@
+//! Runs of agents: listed, looked at, and decisions they wait for. They are carried out by programs that have the tools.
+
+use std::collections::BTreeSet;
+
+use axum::extract::State;
+use axum::http::StatusCode;
+use contexture::ir::{Item, NodeId};
+use contexture::runs::{Decision, RunEntry, decide, runs};
+use contexture::store::{At, Error as StoreError, NodeKind, ReadRequest};
+use contexture::{EngineError, Owner};
+use serde::Deserialize;
+use utoipa::{IntoParams, ToSchema};
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+use crate::api::chat::open;
+use crate::api::idempotency::Once;
+use crate::api::refusals::{ReadRefusals, WriteRefusals};
+use crate::app::App;
+use crate::documents::{RunDocument, RunsDocument, WaitingCallDocument};
+use crate::extract::{Json, Path, Query, Reader, Writer};
+use crate::problem::{Code, Problem};
+
+pub(crate) fn router() -> OpenApiRouter<App> {
+    OpenApiRouter::new()
+        .routes(routes!(list))
+        .routes(routes!(show))
+        .routes(routes!(settle))
+}
+
+/// Which runs.
+#[derive(Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+struct Listing {
+    /// Those of this conversation only.
+    conversation: Option<String>,
+}
+
+/// The owner's runs, the newest first.
+#[utoipa::path(
+    get, path = "/runs", tag = "runs", params(Listing),
+    responses((status = 200, description = "All of them", body = RunsDocument), ReadRefusals)
+)]
+async fn list(
+    State(app): State<App>,
+    Reader(owner): Reader,
+    Query(listing): Query<Listing>,
+) -> Result<Json<RunsDocument>, Problem> {
+    let found = entries(&app, &owner, listing.conversation.as_deref()).await?;
+    let mut runs = Vec::with_capacity(found.len());
+    for run in found {
+        runs.push(RunDocument::new(&run, waiting(&app, &owner, &run).await?));
+    }
+    Ok(Json(RunsDocument { runs }))
+}
+
+/// A run.
+#[utoipa::path(
+    get, path = "/conversations/{conversation}/runs/{run}", tag = "runs",
+    params(("conversation" = String, Path, description = "Its conversation"), ("run" = String, Path, description = "Its id")),
+    responses((status = 200, description = "It", body = RunDocument), ReadRefusals)
+)]
+async fn show(
+    State(app): State<App>,
+    Reader(owner): Reader,
+    Path((id, run)): Path<(String, String)>,
+) -> Result<Json<RunDocument>, Problem> {
+    let found = one(&app, &owner, &id, &run).await?;
+    let waiting = waiting(&app, &owner, &found).await?;
+    Ok(Json(RunDocument::new(&found, waiting)))
+}
+
+/// What is decided about a call that waits.
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+struct DecisionDocument {
+    /// The call's node, as `waiting` of the run says.
+    call: String,
+    /// What is decided.
+    #[schema(inline)]
+    decision: Verdict,
+    /// With `deny`: why, for the model.
+    reason: Option<String>,
+}
+
+#[derive(Clone, Copy, Deserialize, ToSchema)]
+#[serde(rename_all = "lowercase")]
+enum Verdict {
+    Allow,
+    Deny,
+}
+
+/// Allows or denies a call that waits. Whoever carries the run out goes on by itself once it is taken up.
+#[utoipa::path(
+    post, path = "/conversations/{conversation}/runs/{run}/decisions", tag = "runs", request_body = DecisionDocument,
+    params(("conversation" = String, Path, description = "Its conversation"), ("run" = String, Path, description = "Its id"), Once),
+    responses((status = 204, description = "It is stored"), WriteRefusals)
+)]
+async fn settle(
+    State(app): State<App>,
+    Writer(owner): Writer,
+    Path((id, run)): Path<(String, String)>,
+    Json(asked): Json<DecisionDocument>,
+) -> Result<StatusCode, Problem> {
+    let found = one(&app, &owner, &id, &run).await?;
+    let call: NodeId = asked.call.parse().map_err(EngineError::from)?;
+    let waits = waiting(&app, &owner, &found).await?;
+    if !waits.iter().any(|waiting| waiting.call == call.to_string()) {
+        let code = Code::Of("not_waiting", StatusCode::CONFLICT);
+        return Err(Problem::new(
+            code,
+            format!("call {call} of this run does not wait for a decision"),
+        ));
+    }
+    let decision = match asked.decision {
+        Verdict::Allow => Decision::Allow,
+        Verdict::Deny => Decision::Deny {
+            reason: asked
+                .reason
+                .unwrap_or_else(|| "the user said no".to_owned()),
+        },
+    };
+    let run = found.id().ok_or_else(|| no_run(&run))?;
+    let chat = open(&app, &owner, &id, Some(&found.branch)).await?;
+    decide(&chat, run, call, decision).await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+async fn entries(
+    app: &App,
+    owner: &Owner,
+    conversation: Option<&str>,
+) -> Result<Vec<RunEntry>, Problem> {
+    let chat = match conversation {
+        Some(id) => Some(open(app, owner, id, None).await?),
+        None => None,
+    };
+    let mut found = runs(app.engine(), owner, chat.as_ref()).await?;
+    found.sort_by(|a, b| (b.began_ms, &b.run).cmp(&(a.began_ms, &a.run)));
+    Ok(found)
+}
+
+async fn one(app: &App, owner: &Owner, conversation: &str, run: &str) -> Result<RunEntry, Problem> {
+    let found = entries(app, owner, Some(conversation)).await?;
+    found
+        .into_iter()
+        .find(|entry| entry.run == run)
+        .ok_or_else(|| no_run(run))
+}
+
+fn no_run(run: &str) -> Problem {
+    Problem::new(Code::NotFound, format!("no run {run:?}"))
+}
+
+/// The calls of a run that have no output yet, oldest first; none if its branch is gone.
+async fn waiting(
+    app: &App,
+    owner: &Owner,
+    entry: &RunEntry,
+) -> Result<Vec<WaitingCallDocument>, Problem> {
+    let (run, branch) = (entry.id(), entry.branch.parse().ok());
+    let (Some(run), Some(branch), Some(id)) = (run, branch, &entry.conversation) else {
+        return Ok(Vec::new());
+    };
+    if entry.status != contexture::runs::RunStatus::Waiting {
+        return Ok(Vec::new());
+    }
+    let request = ReadRequest::whole(At::Branch(branch));
+    let page = match app.engine().store().read(owner, id, request).await {
+        Ok(page) => page,
+        Err(StoreError::NotFound { .. }) => return Ok(Vec::new()),
+        Err(error) => return Err(error.into()),
+    };
+    let answered: BTreeSet<NodeId> = page.nodes.iter().filter_map(|node| node.answers).collect();
+    let open = page.nodes.iter().filter(|node| {
+        node.run == Some(run) && node.kind == NodeKind::FunctionCall && !answered.contains(&node.id)
+    });
+    let mut calls = Vec::new();
+    for node in open {
+        let item = Item::parse(&node.json).map_err(EngineError::from)?;
+        if let Item::FunctionCall(call) = item {
+            calls.push(WaitingCallDocument::new(
+                node.id,
+                &call.name,
+                &call.arguments,
+            ));
+        }
+    }
+    Ok(calls)
+}

@@ -1,0 +1,158 @@
+//! Full-text search.
+
+use axum::extract::State;
+use contexture::store::{Hidden, NodeKind, SearchCursor, SearchRequest, SearchScope, Words};
+use serde::{Deserialize, Serialize};
+use utoipa::{IntoParams, ToSchema};
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+use crate::api::chat::{at_branch, conversation_id};
+use crate::api::page;
+use crate::api::refusals::ReadRefusals;
+use crate::app::App;
+use crate::documents::SearchDocument;
+use crate::extract::{Json, Query, Reader};
+use crate::problem::{Code, Problem};
+
+const LIST: &str = "search";
+const PAGE: usize = 20;
+
+pub(crate) fn router() -> OpenApiRouter<App> {
+    OpenApiRouter::new().routes(routes!(search))
+}
+
+/// What to look for, and where.
+#[derive(Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+struct Asked {
+    /// Words as they are, "side by side" in double quotes, beginn* with a star. Any text is a query.
+    query: String,
+    /// In this conversation only.
+    conversation: Option<String>,
+    /// With a conversation: on this branch only.
+    branch: Option<String>,
+    /// In conversations of this resource only.
+    resource: Option<String>,
+    /// Items of this kind only.
+    #[param(inline)]
+    kind: Option<Kind>,
+    /// Any word of the query will do; rare ones count more. Default: all are needed.
+    any: Option<bool>,
+    /// Also what people are not shown. Default: no.
+    hidden: Option<bool>,
+    /// At most so many. Default 20.
+    #[param(minimum = 1, maximum = 500)]
+    limit: Option<usize>,
+    /// Go on behind the page that gave this as `next`.
+    after: Option<String>,
+}
+
+/// What kind of item.
+#[derive(Clone, Copy, Deserialize, ToSchema)]
+#[serde(rename_all = "lowercase")]
+enum Kind {
+    User,
+    Assistant,
+    Instruction,
+    Call,
+    Output,
+    Reasoning,
+    Compaction,
+}
+
+impl Kind {
+    const fn stored(self) -> NodeKind {
+        match self {
+            Self::User => NodeKind::User,
+            Self::Assistant => NodeKind::Assistant,
+            Self::Instruction => NodeKind::Instruction,
+            Self::Call => NodeKind::FunctionCall,
+            Self::Output => NodeKind::FunctionCallOutput,
+            Self::Reasoning => NodeKind::Reasoning,
+            Self::Compaction => NodeKind::Compaction,
+        }
+    }
+}
+
+/// A hit's place, as a cursor keeps it.
+#[derive(Deserialize, Serialize)]
+struct Place {
+    score: u32,
+    created_ms: i64,
+    conversation: String,
+    node: String,
+}
+
+/// What the owner's conversations say, best first.
+#[utoipa::path(
+    get, path = "/search", tag = "search", params(Asked),
+    responses((status = 200, description = "A page", body = SearchDocument), ReadRefusals)
+)]
+async fn search(
+    State(app): State<App>,
+    Reader(owner): Reader,
+    Query(asked): Query<Asked>,
+) -> Result<Json<SearchDocument>, Problem> {
+    let after = match &asked.after {
+        Some(cursor) => Some(found_at(&page::place(&owner, LIST, cursor)?)?),
+        None => None,
+    };
+    let request = SearchRequest {
+        words: if asked.any == Some(true) {
+            Words::Any
+        } else {
+            Words::All
+        },
+        kinds: asked.kind.into_iter().map(Kind::stored).collect(),
+        hidden: if asked.hidden == Some(true) {
+            Hidden::Include
+        } else {
+            Hidden::LeaveOut
+        },
+        limit: page::length(asked.limit, PAGE)?,
+        after,
+        ..SearchRequest::new(asked.query.as_str(), scope(&asked)?)
+    };
+    let found = app.engine().search(&owner, request).await?;
+    let next = found.next.as_ref().map(|next| {
+        let place = Place {
+            score: next.score,
+            created_ms: next.created_ms,
+            conversation: next.conversation.to_string(),
+            node: next.node.to_string(),
+        };
+        page::cursor(&owner, LIST, &place)
+    });
+    Ok(Json(SearchDocument {
+        next,
+        ..SearchDocument::from(&found)
+    }))
+}
+
+fn scope(asked: &Asked) -> Result<SearchScope, Problem> {
+    match (&asked.conversation, &asked.branch, &asked.resource) {
+        (None, None, None) => Ok(SearchScope::Owner),
+        (None, None, Some(resource)) => Ok(SearchScope::Resource(resource.clone())),
+        (Some(id), None, None) => Ok(SearchScope::Conversation(conversation_id(id)?)),
+        (Some(id), Some(branch), None) => Ok(SearchScope::Path {
+            conversation: conversation_id(id)?,
+            at: at_branch(branch)?,
+        }),
+        _ => {
+            let detail = "a branch is one of a conversation, and a conversation needs no resource";
+            Err(Problem::new(Code::BadQuery, detail))
+        }
+    }
+}
+
+fn found_at(place: &Place) -> Result<SearchCursor, Problem> {
+    let node = place.node.parse().map_err(contexture::EngineError::from)?;
+    Ok(SearchCursor {
+        score: place.score,
+        created_ms: place.created_ms,
+        conversation: conversation_id(&place.conversation)?,
+        node,
+    })
+}

@@ -1,0 +1,85 @@
+//! Parts of long outputs.
+
+use contexture::compile::reading::{Excerpt, Found};
+use contexture::engine::Linked;
+use serde::Serialize;
+use utoipa::ToSchema;
+
+/// A part of what a link names.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+pub struct PartDocument {
+    /// The node.
+    pub id: String,
+    /// The item's type.
+    #[serde(rename = "type")]
+    pub kind: String,
+    /// Lines of the whole text.
+    pub lines: u64,
+    /// Characters of the whole text.
+    pub characters: u64,
+    /// The first line that is here.
+    pub from: u64,
+    /// The last.
+    pub to: u64,
+    /// The part.
+    pub text: String,
+}
+
+impl PartDocument {
+    /// A part of a link's text.
+    #[must_use]
+    pub fn new(linked: &Linked, part: &Excerpt<'_>) -> Self {
+        Self {
+            id: linked.node.id.to_string(),
+            kind: linked.item.kind().to_owned(),
+            lines: part.lines,
+            characters: part.characters,
+            from: part.from.line,
+            to: part.last,
+            text: part.text.to_owned(),
+        }
+    }
+}
+
+/// Lines of what a link names that match.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+pub struct FoundDocument {
+    /// The node.
+    pub id: String,
+    /// The item's type.
+    #[serde(rename = "type")]
+    pub kind: String,
+    /// How many lines match.
+    pub matches: u64,
+    /// The lines, and what stands around them.
+    pub found: Vec<LineDocument>,
+}
+
+/// A line.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+pub struct LineDocument {
+    /// Its number, from 1.
+    pub line: u64,
+    /// Whether it matches, or only stands near.
+    pub matches: bool,
+    /// The line.
+    pub text: String,
+}
+
+impl FoundDocument {
+    /// What was found in a link's text.
+    #[must_use]
+    pub fn new(linked: &Linked, found: &Found) -> Self {
+        let lines = found.lines.iter().map(|line| LineDocument {
+            line: line.number,
+            matches: line.matches,
+            text: line.text.clone(),
+        });
+        Self {
+            id: linked.node.id.to_string(),
+            kind: linked.item.kind().to_owned(),
+            matches: found.matches,
+            found: lines.collect(),
+        }
+    }
+}

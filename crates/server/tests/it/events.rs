@@ -1,0 +1,133 @@
+//! Events: in pages, and followed.
+
+use futures_util::StreamExt as _;
+use reqwest::Method;
+use serde_json::{Value, json};
+
+use crate::messages::{said, talk};
+use crate::stand::Stand;
+
+/// Follows, and reads events as they come.
+struct Following {
+    chunks: futures_util::stream::BoxStream<'static, String>,
+    rest: String,
+}
+
+impl Following {
+    async fn new(stand: &Stand, path: &str, last: Option<&str>) -> Self {
+        let request = stand
+            .request(Method::GET, path)
+            .header("accept", "text/event-stream");
+        let request = match last {
+            Some(last) => request.header("last-event-id", last),
+            None => request,
+        };
+        let response = request.send().await.unwrap();
+        assert_eq!(response.headers()["content-type"], "text/event-stream");
+        let chunks = response
+            .bytes_stream()
+            .map(|chunk| String::from_utf8(chunk.unwrap().to_vec()).unwrap());
+        Self {
+            chunks: chunks.boxed(),
+            rest: String::new(),
+        }
+    }
+
+    /// The next event's id and data; `None` at the end.
+    async fn next(&mut self) -> Option<(String, Value)> {
+        loop {
+            if let Some((event, rest)) = self.rest.split_once("\n\n") {
+                let field = |name: &str| {
+                    event
+                        .lines()
+                        .find_map(|line| line.strip_prefix(name))
+                        .map(|text| text.trim().to_owned())
+                };
+                let found = field("id:").zip(field("data:"));
+                self.rest = rest.to_owned();
+                if let Some((id, data)) = found {
+                    return Some((id, serde_json::from_str(&data).unwrap()));
+                }
+                continue;
+            }
+            self.rest += &self.chunks.next().await?;
+        }
+    }
+}
+
+#[tokio::test]
+async fn pages_of_what_happened() {
+    let stand = Stand::new().await;
+    let path = talk(&stand, "a", &["one", "two"]).await;
+    let events = stand.get(&format!("{path}/events")).await.ok();
+    let kinds: Vec<&str> = events["events"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|event| event["kind"].as_str().unwrap())
+        .collect();
+    assert_eq!(kinds, ["created", "appended", "appended"]);
+    let one = stand
+        .get(&format!("{path}/events?after=1&limit=1"))
+        .await
+        .ok();
+    assert_eq!(
+        (&one["events"][0]["seq"], &one["more"]),
+        (&json!(2), &json!(true))
+    );
+    assert_eq!(
+        stand
+            .get(&format!("{path}/events?after=18446744073709551615"))
+            .await
+            .ok()["events"],
+        json!([])
+    );
+    stand
+        .get(&format!("{path}/events?after=-1"))
+        .await
+        .refused(400, "bad_query");
+    stand
+        .get(&format!("{path}/events?limit=0"))
+        .await
+        .refused(400, "bad_query");
+}
+
+#[tokio::test]
+async fn whoever_comes_back_misses_nothing() {
+    let stand = Stand::new().await;
+    let path = talk(&stand, "a", &["one"]).await;
+    let events = format!("{path}/events");
+    let mut following = Following::new(&stand, &events, None).await;
+    assert_eq!(following.next().await.unwrap().1["kind"], "created");
+    let (id, appended) = following.next().await.unwrap();
+    assert_eq!((id.as_str(), &appended["kind"]), ("2", &json!("appended")));
+    drop(following);
+    stand
+        .post(&format!("{path}/messages"), &said("two"))
+        .await
+        .ok();
+    let mut following = Following::new(&stand, &events, Some(&id)).await;
+    assert_eq!(following.next().await.unwrap().0, "3");
+    stand
+        .post(&format!("{path}/messages"), &said("three"))
+        .await
+        .ok();
+    assert_eq!(following.next().await.unwrap().0, "4");
+    stand.send(stand.request(Method::DELETE, &path)).await;
+    assert!(following.next().await.is_none());
+    let bad = stand
+        .request(Method::GET, &events)
+        .header("last-event-id", "x");
+    stand.send(bad).await.refused(400, "bad_header");
+}
+
+#[tokio::test]
+async fn streams_end_when_the_server_stops() {
+    let mut stand = Stand::new().await;
+    let path = talk(&stand, "a", &[]).await;
+    let mut following = Following::new(&stand, &format!("{path}/events"), None).await;
+    following.next().await.unwrap();
+    stand.stop();
+    assert!(following.next().await.is_none());
+    stand.stopped().await;
+}

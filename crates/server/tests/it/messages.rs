@@ -1,0 +1,216 @@
+//! Messages and items: appended, read, page by page.
+
+use reqwest::Method;
+use serde_json::{Value, json};
+
+use crate::stand::{Answer, Stand};
+
+pub(crate) fn said(text: &str) -> Value {
+    json!({"messages": [{"id": "", "role": "user", "parts": [{"type": "text", "text": text}]}]})
+}
+
+/// A conversation that says these things, and its path.
+pub(crate) async fn talk(stand: &Stand, id: &str, texts: &[&str]) -> String {
+    stand
+        .post("/api/v1/conversations", &json!({"id": id}))
+        .await
+        .ok();
+    let path = format!("/api/v1/conversations/{id}");
+    for text in texts {
+        stand
+            .post(&format!("{path}/messages"), &said(text))
+            .await
+            .ok();
+    }
+    path
+}
+
+#[tokio::test]
+async fn what_is_appended_is_read() {
+    let stand = Stand::new().await;
+    let path = talk(&stand, "a", &["Hello"]).await;
+    let body = json!({
+        "messages": [{"id": "m2", "role": "assistant", "parts": [{"type": "text", "text": "Good morning"}]}],
+        "items": [{"type": "function_call", "call_id": "c1", "name": "look", "arguments": "{}"}],
+    });
+    let stored = stand.post(&format!("{path}/messages"), &body).await;
+    assert_eq!(stored.status, 201);
+    let document = stored.ok();
+    assert_eq!(document["messages"][0], "m2");
+    assert_eq!(document["items"].as_array().unwrap().len(), 2);
+    assert_eq!(
+        stored.headers["etag"],
+        format!("\"{}\"", document["head"].as_str().unwrap())
+    );
+
+    let messages = stand.get(&format!("{path}/messages")).await.ok();
+    assert_eq!(messages["branch"], "main");
+    assert_eq!(messages["messages"][0]["parts"][0]["text"], "Hello");
+    assert_eq!(messages["messages"][1]["id"], "m2");
+    let items = stand.get(&format!("{path}/items")).await.ok();
+    let kinds: Vec<&str> = items["items"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|item| item["kind"].as_str().unwrap())
+        .collect();
+    assert_eq!(kinds, ["user", "assistant", "call"]);
+    assert_eq!(items["items"][2]["item"]["name"], "look");
+    assert_eq!(items["head"], document["head"]);
+    let one = stand
+        .get(&format!(
+            "{path}/items/{}",
+            document["items"][0].as_str().unwrap()
+        ))
+        .await
+        .ok();
+    assert_eq!(one["message"], "m2");
+    assert_eq!(
+        stand
+            .get(&format!("{path}/messages?audience=model"))
+            .await
+            .ok()["messages"][0]["role"],
+        "user"
+    );
+}
+
+#[tokio::test]
+async fn an_edited_message_opens_a_branch() {
+    let stand = Stand::new().await;
+    let path = talk(&stand, "a", &[]).await;
+    let message = |text: &str| json!({"messages": [{"id": "m1", "role": "user", "parts": [{"type": "text", "text": text}]}]});
+    stand
+        .post(&format!("{path}/messages"), &message("one"))
+        .await
+        .ok();
+    let again = stand
+        .post(&format!("{path}/messages"), &message("one"))
+        .await
+        .ok();
+    assert_eq!(
+        (&again["opened"], &again["items"]),
+        (&json!(false), &json!([]))
+    );
+    let edited = stand
+        .post(&format!("{path}/messages"), &message("two"))
+        .await
+        .ok();
+    assert_eq!(edited["opened"], true);
+    assert_ne!(edited["branch"], "main");
+}
+
+#[tokio::test]
+async fn of_appends_that_expect_one_head_one_succeeds() {
+    let stand = Stand::new().await;
+    let path = talk(&stand, "a", &[]).await;
+    let append = async |head: &str, text: &str| -> Answer {
+        let request = stand
+            .request(Method::POST, &format!("{path}/messages"))
+            .header("content-type", "application/json")
+            .header("if-match", head);
+        stand.send(request.body(said(text).to_string())).await
+    };
+    let answers = futures_util::future::join_all((0..8).map(|n| {
+        let text = format!("n{n}");
+        let append = &append;
+        async move { append("\"empty\"", &text).await }
+    }));
+    let answers = answers.await;
+    let (stored, refused): (Vec<&Answer>, Vec<&Answer>) =
+        answers.iter().partition(|answer| answer.status == 201);
+    assert_eq!(stored.len(), 1);
+    let head = stored[0].json()["head"].clone();
+    for refused in refused {
+        refused.refused(412, "head_moved");
+        assert_eq!(
+            (&refused.json()["expected"], &refused.json()["actual"]),
+            (&Value::Null, &head)
+        );
+    }
+    let branch = stand.get(&format!("{path}/branches/main")).await;
+    let tag = branch.headers["etag"].to_str().unwrap().to_owned();
+    append(&tag, "next").await.ok();
+    append(&tag, "late").await.refused(412, "head_moved");
+    append("*", "any").await.ok();
+    append("what", "x").await.refused(400, "bad_header");
+    assert_eq!(stand.get(&format!("{path}/items")).await.ok()["depth"], 3);
+}
+
+#[tokio::test]
+async fn pages_of_items_are_of_one_path() {
+    let stand = Stand::new().await;
+    let path = talk(&stand, "a", &["1", "2", "3", "4", "5"]).await;
+    let first = stand.get(&format!("{path}/items?limit=2")).await.ok();
+    // What is appended between two pages is not in them.
+    stand
+        .post(&format!("{path}/messages"), &said("6"))
+        .await
+        .ok();
+    let mut texts = Vec::new();
+    let mut page = first;
+    loop {
+        let items = page["items"].as_array().unwrap().iter();
+        texts.extend(items.map(|item| {
+            item["item"]["content"][0]["text"]
+                .as_str()
+                .unwrap()
+                .to_owned()
+        }));
+        let Some(next) = page["next"].as_str() else {
+            break;
+        };
+        page = stand
+            .get(&format!("{path}/items?limit=2&after={next}"))
+            .await
+            .ok();
+    }
+    assert_eq!(texts, ["1", "2", "3", "4", "5"]);
+    let other = talk(&stand, "b", &["x"]).await;
+    let next = stand.get(&format!("{path}/items?limit=2")).await.ok()["next"]
+        .as_str()
+        .unwrap()
+        .to_owned();
+    stand
+        .get(&format!("{other}/items?after={next}"))
+        .await
+        .refused(400, "bad_cursor");
+    stand
+        .get(&format!("/api/v1/conversations?after={next}"))
+        .await
+        .refused(400, "bad_cursor");
+}
+
+#[tokio::test]
+async fn what_is_no_message_is_refused_and_nothing_stored() {
+    let stand = Stand::new().await;
+    let path = talk(&stand, "a", &[]).await;
+    let post = async |body: Value| stand.post(&format!("{path}/messages"), &body).await;
+    post(json!({})).await.refused(400, "bad_body");
+    post(json!({"messages": 1})).await.refused(400, "bad_body");
+    post(json!({"messages": [], "more": 1}))
+        .await
+        .refused(400, "bad_body");
+    for body in [
+        json!({"messages": [{}]}),
+        json!({"messages": [1]}),
+        json!({"messages": [{"role": "user", "parts": [{"type": "text", "text": "ok"}]}, {"role": "nobody", "parts": []}]}),
+        json!({"items": [{}]}),
+        json!({"items": [{"type": 7}]}),
+    ] {
+        let answer = post(body).await;
+        assert_eq!(answer.problem().0, 422, "{}", answer.text);
+    }
+    assert_eq!(stand.get(&format!("{path}/items")).await.ok()["depth"], 0);
+    stand
+        .get(&format!("{path}/items/nothex"))
+        .await
+        .refused(422, "bad_name");
+    stand
+        .get(&format!("{path}/items/{}", "0".repeat(32)))
+        .await
+        .refused(404, "not_found");
+    stand
+        .get(&format!("{path}/messages?branch=other"))
+        .await
+        .refused(404, "not_found");
+}

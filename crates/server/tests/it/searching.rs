@@ -1,0 +1,147 @@
+//! Search: any text is a query, never an error; snippets are plain text.
+
+use serde_json::json;
+
+use crate::messages::talk;
+use crate::stand::Stand;
+
+const PATH: &str = "/api/v1/search";
+
+#[tokio::test]
+async fn what_was_said_is_found_with_its_place() {
+    let stand = Stand::new().await;
+    talk(&stand, "a", &["Refund the gloves", "Nothing here"]).await;
+    talk(&stand, "b", &["Gloves, two pairs"]).await;
+    let found = stand.find(PATH, &[("query", "glov*")]).await.ok();
+    assert_eq!(found["hits"].as_array().unwrap().len(), 2);
+    assert_eq!(
+        (&found["more"], &found["complete"]),
+        (&json!(false), &json!(true))
+    );
+    let of = async |more: &[(&str, &str)]| {
+        let query: Vec<_> = [("query", "gloves")].iter().chain(more).copied().collect();
+        stand.find(PATH, &query).await.ok()["hits"].clone()
+    };
+    let hits = of(&[("conversation", "a")]).await;
+    let text = hits[0]["snippet"]["text"].as_str().unwrap();
+    let place = &hits[0]["snippet"]["matches"][0];
+    let (start, end) = (
+        place[0].as_u64().unwrap() as usize,
+        place[1].as_u64().unwrap() as usize,
+    );
+    assert_eq!(&text[start..end], "gloves");
+    assert_eq!(
+        of(&[
+            ("conversation", "a"),
+            ("branch", "main"),
+            ("kind", "assistant")
+        ])
+        .await,
+        json!([])
+    );
+    let first = stand
+        .find(PATH, &[("query", "gloves"), ("limit", "1")])
+        .await
+        .ok();
+    let next = first["next"].as_str().unwrap();
+    let second = stand
+        .find(
+            PATH,
+            &[("query", "gloves"), ("limit", "1"), ("after", next)],
+        )
+        .await
+        .ok();
+    assert_ne!(first["hits"][0]["id"], second["hits"][0]["id"]);
+    assert!(second["next"].is_null());
+}
+
+#[tokio::test]
+async fn any_text_is_a_query() {
+    let stand = Stand::new().await;
+    talk(
+        &stand,
+        "a",
+        &["c++ foo-bar AND a:b NEAR \"quoted\" 100% it's"],
+    )
+    .await;
+    let probes = [
+        "\"",
+        "c++",
+        "foo-bar",
+        "AND",
+        "OR",
+        "NOT",
+        "NEAR(a b)",
+        "(",
+        ")",
+        "a:b",
+        "*",
+        "",
+        "'",
+        "a\"b",
+        "{a}",
+        "^a",
+        "x' OR '1'='1",
+        "\u{0}",
+        "%",
+        "_",
+        "ß",
+        "日本語",
+        "🦀",
+    ];
+    let mut random = fastrand::Rng::with_seed(7);
+    let noise = (0..400).map(|_| {
+        (0..random.usize(..40))
+            .map(|_| random.char(..))
+            .collect::<String>()
+    });
+    for probe in probes.into_iter().map(str::to_owned).chain(noise) {
+        stand.find(PATH, &[("query", &probe)]).await.ok();
+    }
+    for probe in ["c++", "foo-bar", "AND", "a:b", "it's"] {
+        let found = stand.find(PATH, &[("query", probe)]).await.ok();
+        assert_eq!(found["hits"].as_array().unwrap().len(), 1, "{probe}");
+    }
+}
+
+#[tokio::test]
+async fn snippets_are_plain_text() {
+    let stand = Stand::new().await;
+    talk(
+        &stand,
+        "a",
+        &["see <script>alert(1)</script> & <b>bold</b>"],
+    )
+    .await;
+    let found = stand.find(PATH, &[("query", "alert")]).await.ok();
+    let snippet = &found["hits"][0]["snippet"]["text"];
+    assert_eq!(snippet, "see <script>alert(1)</script> & <b>bold</b>");
+}
+
+#[tokio::test]
+async fn bad_limits_cursors_and_scopes_are_refused() {
+    let stand = Stand::new().await;
+    for (name, value, code) in [
+        ("limit", "-1", "bad_query"),
+        ("limit", "9223372036854775808", "bad_query"),
+        ("limit", "1000000000", "bad_query"),
+        ("kind", "nothing", "bad_query"),
+        ("branch", "main", "bad_query"),
+        ("offset", "1000000000", "bad_query"),
+        ("after", "forged", "bad_cursor"),
+    ] {
+        stand
+            .find(PATH, &[("query", "x"), (name, value)])
+            .await
+            .refused(400, code);
+    }
+    stand.get(PATH).await.refused(400, "bad_query");
+    stand
+        .find(PATH, &[("query", &"x ".repeat(5000))])
+        .await
+        .refused(422, "limit");
+    stand
+        .find(PATH, &[("query", "x"), ("conversation", "none")])
+        .await
+        .refused(404, "not_found");
+}
