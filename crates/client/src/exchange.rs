@@ -170,7 +170,7 @@ impl Call {
 }
 
 /// An error and its causes; the innermost says most.
-fn chain(error: &dyn std::error::Error) -> String {
+pub(crate) fn chain(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut source = error.source();
     while let Some(cause) = source {

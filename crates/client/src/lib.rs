@@ -5,11 +5,14 @@
 //! back whole or as a stream. A call is tried again, with growing waits, only while nothing of an answer has
 //! come. Dropping a call or its stream closes the connection.
 //!
+//! An [`Upstream`] is a provider's host to which requests of others are passed on as they are.
+//!
 //! Keys are [`ApiKey`]s, which cannot be printed; what a provider says is searched for them before it becomes
 //! an error or a log line. Redirects are not followed.
 //!
 //! Not here: what payloads and answers say (`contexture-wire`), which model to ask, what an answer costs.
 
+mod address;
 mod error;
 mod exchange;
 mod key;
@@ -19,6 +22,8 @@ mod payload;
 mod provider;
 mod retry;
 mod trust;
+mod unpack;
+mod upstream;
 
 pub use error::ClientError;
 pub use key::ApiKey;
@@ -26,3 +31,5 @@ pub use model::HttpModel;
 pub use options::{ClientOptions, Retries, TimeLimits};
 pub use provider::Provider;
 pub use trust::RootCertificate;
+pub use unpack::{Pieces, event_data, unpacked, unpacked_whole};
+pub use upstream::{Passed, PassedBody, Passing, Upstream, UpstreamError};

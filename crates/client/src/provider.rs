@@ -4,6 +4,7 @@ use contexture_wire::Format;
 use reqwest::Url;
 use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 
+use crate::address;
 use crate::error::ClientError;
 use crate::key::ApiKey;
 
@@ -71,22 +72,9 @@ impl Provider {
     /// fragment; [`ClientError::NoProvider`].
     pub fn at(format: Format, base: &str, key: Option<ApiKey>) -> Result<Self, ClientError> {
         facts(format)?;
-        let bad = |why: &str| ClientError::BadAddress {
-            why: why.to_owned(),
-        };
-        let base = Url::parse(base.trim()).map_err(|error| bad(&error.to_string()))?;
-        if !matches!(base.scheme(), "http" | "https") {
-            return Err(bad("expected http:// or https://"));
-        }
-        if !base.username().is_empty() || base.password().is_some() {
-            return Err(bad("it has a user or a password in it: give a key instead"));
-        }
-        if base.query().is_some() || base.fragment().is_some() {
-            return Err(bad("it has a query or a fragment"));
-        }
         Ok(Self {
             format,
-            base,
+            base: address::base(base)?,
             key,
             headers: HeaderMap::new(),
         })
