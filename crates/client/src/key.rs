@@ -39,7 +39,10 @@ impl ApiKey {
     }
 
     /// As the value of a header, behind a word such as `Bearer `.
-    pub(crate) fn header(&self, word: &str) -> Result<HeaderValue, ClientError> {
+    ///
+    /// # Errors
+    /// [`ClientError::BadKey`] for characters that no header can carry.
+    pub fn header(&self, word: &str) -> Result<HeaderValue, ClientError> {
         let value = HeaderValue::from_str(&format!("{word}{}", self.0));
         let mut value = value.map_err(|_| ClientError::BadKey)?;
         value.set_sensitive(true);

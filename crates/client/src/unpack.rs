@@ -27,8 +27,14 @@ pub fn unpacked(headers: &HeaderMap, body: Pieces) -> io::Result<Pieces> {
     let said = headers.get_all(CONTENT_ENCODING).iter();
     let mut names = Vec::new();
     for value in said {
-        let value = value.to_str().map_err(|_| unknown("one with strange characters"))?;
-        names.extend(value.split(',').map(|name| name.trim().to_ascii_lowercase()));
+        let value = value
+            .to_str()
+            .map_err(|_| unknown("one with strange characters"))?;
+        names.extend(
+            value
+                .split(',')
+                .map(|name| name.trim().to_ascii_lowercase()),
+        );
     }
     names.retain(|name| !name.is_empty() && name != "identity");
     if names.len() > LAYERS {
@@ -78,7 +84,10 @@ pub fn event_data(body: Pieces) -> impl Stream<Item = io::Result<String>> + Send
     SseByteStream::new(body).filter_map(|event| {
         let event = match event {
             Ok(event) => event.data.map(Ok),
-            Err(error) => Some(Err(io::Error::new(io::ErrorKind::InvalidData, error.to_string()))),
+            Err(error) => Some(Err(io::Error::new(
+                io::ErrorKind::InvalidData,
+                error.to_string(),
+            ))),
         };
         std::future::ready(event)
     })
@@ -127,7 +136,10 @@ mod tests {
     async fn events_come_out_of_packed_pieces() {
         let text = "event: a\ndata: {\"n\":1}\n\n: still here\n\ndata: [DONE]\n\n";
         let bytes = packed(text);
-        let one_by_one: Vec<_> = bytes.iter().map(|byte| Ok(Bytes::copy_from_slice(&[*byte]))).collect();
+        let one_by_one: Vec<_> = bytes
+            .iter()
+            .map(|byte| Ok(Bytes::copy_from_slice(&[*byte])))
+            .collect();
         let body = unpacked(&headers("gzip"), stream::iter(one_by_one).boxed()).unwrap();
         let data: Vec<String> = event_data(body).map(Result::unwrap).collect().await;
         assert_eq!(data, ["{\"n\":1}", "[DONE]"]);

@@ -155,8 +155,14 @@ impl Upstream {
         let url = Url::parse(&format!("{base}{path}")).map_err(|_| bad("it is no path"))?;
         let same = url.origin() == self.base.origin()
             && url.username().is_empty()
-            && url.path().starts_with(self.base.path().trim_end_matches('/'));
-        if same { Ok(url) } else { Err(bad("it leads elsewhere")) }
+            && url
+                .path()
+                .starts_with(self.base.path().trim_end_matches('/'));
+        if same {
+            Ok(url)
+        } else {
+            Err(bad("it leads elsewhere"))
+        }
     }
 }
 
@@ -203,7 +209,11 @@ impl Stream for PassedBody {
             Poll::Ready(piece) => piece,
             Poll::Pending => {
                 let idle = self.idle;
-                return self.wait.as_mut().poll(context).map(|()| Some(Err(silent(idle))));
+                return self
+                    .wait
+                    .as_mut()
+                    .poll(context)
+                    .map(|()| Some(Err(silent(idle))));
             }
         };
         let until = Instant::now() + self.idle;

@@ -5,10 +5,12 @@ use std::sync::Arc;
 use contexture::Engine;
 use metrics_exporter_prometheus::PrometheusHandle;
 use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
 
 use crate::config::Config;
 use crate::keys::Keys;
 use crate::load::Load;
+use crate::proxy::{Outcomes, UpstreamFault, Upstreams};
 use crate::recorder::recorder;
 
 /// What all handlers share: the engine, the configuration, who may call, who is calling. Cheap to clone.
@@ -23,7 +25,10 @@ struct Shared {
     keys: Keys,
     load: Load,
     figures: Option<PrometheusHandle>,
+    upstreams: Upstreams,
+    outcomes: Outcomes,
     closing: CancellationToken,
+    tasks: TaskTracker,
 }
 
 impl App {
@@ -31,20 +36,26 @@ impl App {
     ///
     /// The figures of `/metrics` are those of the process; if the program has a recorder of its own already,
     /// `/metrics` is not there.
-    #[must_use]
-    pub fn new(engine: Engine, config: Config) -> Self {
+    ///
+    /// # Errors
+    /// [`UpstreamFault`] for an upstream that cannot be called: its key is not where it should be, say.
+    pub fn new(engine: Engine, config: Config) -> Result<Self, UpstreamFault> {
         let keys = Keys::new(&config.keys, &config.server.owner);
         let load = Load::new(&config.server.limits);
-        Self {
+        let upstreams = Upstreams::open(&config)?;
+        Ok(Self {
             shared: Arc::new(Shared {
                 engine,
                 config,
                 keys,
                 load,
                 figures: recorder(),
+                upstreams,
+                outcomes: Outcomes::default(),
                 closing: CancellationToken::new(),
+                tasks: TaskTracker::new(),
             }),
-        }
+        })
     }
 
     /// The engine.
@@ -69,6 +80,19 @@ impl App {
 
     pub(crate) fn figures(&self) -> Option<&PrometheusHandle> {
         self.shared.figures.as_ref()
+    }
+
+    pub(crate) fn upstreams(&self) -> &Upstreams {
+        &self.shared.upstreams
+    }
+
+    pub(crate) fn outcomes(&self) -> &Outcomes {
+        &self.shared.outcomes
+    }
+
+    /// What goes on beside requests; it is waited for at the end.
+    pub(crate) fn tasks(&self) -> &TaskTracker {
+        &self.shared.tasks
     }
 
     /// Fires when the server shuts down: whoever streams ends then.

@@ -28,5 +28,6 @@ mod token;
 pub use app::App;
 pub use config::{Config, ConfigError, Overrides};
 pub use listen::{ServeError, Server};
+pub use proxy::UpstreamFault;
 pub use routes::openapi;
 pub use token::NewKey;

@@ -107,7 +107,12 @@ impl Server {
             never = service.accept(listener, &mut running) => match never {},
         }
         app.closing().cancel();
-        let drained = service.graceful.shutdown();
+        app.tasks().close();
+        let drained = async {
+            service.graceful.shutdown().await;
+            // What was heard of the last answers is stored before the end.
+            app.tasks().wait().await;
+        };
         let drain = Duration::from_secs(limits.drain_seconds);
         if tokio::time::timeout(drain, drained).await.is_err() {
             tracing::warn!(

@@ -143,9 +143,17 @@ impl Problem {
         self
     }
 
-    #[cfg(test)]
     pub(crate) const fn code(&self) -> Code {
         self.code
+    }
+
+    pub(crate) fn detail(&self) -> &str {
+        &self.detail
+    }
+
+    /// When to come again, where that is known.
+    pub(crate) const fn wait(&self) -> Option<Duration> {
+        self.wait
     }
 
     fn retryable(mut self) -> Self {

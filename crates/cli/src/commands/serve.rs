@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use clap::Args;
-use contexture_server::{App, Config, ConfigError, Overrides, ServeError, Server};
+use contexture_server::{App, Config, ConfigError, Overrides, ServeError, Server, UpstreamFault};
 use serde_json::json;
 
 use crate::database::{self, Missing};
@@ -54,7 +54,7 @@ pub(crate) async fn run(arguments: &Arguments, globals: &Globals) -> Outcome {
         ..globals.clone()
     };
     let engine = database::open(&globals, Missing::Make).await?;
-    let server = Server::bind(App::new(engine, config)).await?;
+    let server = Server::bind(App::new(engine, config)?).await?;
     let address = server.address();
     if globals.json {
         say::json(&json!({ "listening": address.to_string() }))?;
@@ -101,6 +101,13 @@ impl From<ConfigError> for Failure {
         Self::bad_input("configuration", error.to_string())
             .details(place)
             .hint("docs/http.md lists what may be said")
+    }
+}
+
+impl From<UpstreamFault> for Failure {
+    fn from(error: UpstreamFault) -> Self {
+        Self::bad_input("upstream", chain(&error))
+            .hint("set the variable, or name another one in the configuration")
     }
 }
 

@@ -14,6 +14,7 @@ mod messages;
 mod page;
 mod reading;
 mod refusals;
+mod requests;
 mod runs;
 mod search;
 mod texts;
@@ -38,6 +39,7 @@ pub(crate) fn router() -> OpenApiRouter<App> {
         .merge(compile::router())
         .merge(compactions::router())
         .merge(memory::router())
+        .merge(requests::router())
         .merge(runs::router())
         .merge(texts::router())
         .merge(transfer::router());

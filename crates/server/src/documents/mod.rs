@@ -11,6 +11,7 @@ mod node;
 mod note;
 mod problem;
 mod reading;
+mod request;
 mod run;
 mod search;
 mod text;
@@ -24,6 +25,7 @@ pub use node::{MessagesDocument, NodeDocument, NodesDocument, SavedDocument, kin
 pub use note::{ExpiryDocument, NoteDocument, NoteDoneDocument, NotesDocument};
 pub use problem::ProblemDocument;
 pub use reading::{FoundDocument, LineDocument, PartDocument};
+pub use request::{AnswerDocument, RequestDocument};
 pub use run::{RunDocument, RunsDocument, WaitingCallDocument};
 pub use search::{HitDocument, SearchDocument, SnippetDocument};
 pub use text::{

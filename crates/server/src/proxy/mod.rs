@@ -1,12 +1,38 @@
 //! Requests to providers, passed on.
+//!
+//! A request finds its upstream by its path (`place`), its caller by the keys (`credentials`), and goes out as it came
+//! (`pass`, `headers`): the same bytes, and the answer's bytes back, as they come. What a model is asked is listened to
+//! beside that (`listen_in`): the request is stored in its conversation (`matching`), the answer behind it (`answer`), and
+//! what became of both is known by the request's id (`outcome`). Whatever fails there fails beside the request, never in it.
+//!
+//! Not here: how a conversation is found (`contexture-engine`), connections to providers (`contexture-client`).
+
+mod answer;
+mod call;
+mod credentials;
+mod headers;
+mod listen_in;
+mod matching;
+mod outcome;
+mod pass;
+mod place;
+mod refusal;
+mod tee;
+mod upstreams;
+mod wishes;
 
 use axum::Router;
 
 use crate::app::App;
-use crate::nowhere::nothing_here;
+
+pub use upstreams::UpstreamFault;
+
+pub(crate) use outcome::Outcomes;
+pub(crate) use upstreams::Upstreams;
 
 /// Everything that is not the server's own.
 pub(crate) fn router(app: &App) -> Router {
-    let _ = app;
-    Router::new().fallback(nothing_here)
+    Router::new()
+        .fallback(pass::pass_on)
+        .with_state(app.clone())
 }

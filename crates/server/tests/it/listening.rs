@@ -30,7 +30,7 @@ async fn it_does_not_listen_elsewhere_without_keys() {
     for listen in ["0.0.0.0:0", "[::]:0", "192.0.2.1:80"] {
         let config =
             Config::parse(&format!("[server]\nlisten = \"{listen}\""), "test.toml").unwrap();
-        let error = Server::bind(App::new(Engine::in_memory(), config))
+        let error = Server::bind(App::new(Engine::in_memory(), config).unwrap())
             .await
             .unwrap_err();
         assert!(
@@ -46,7 +46,7 @@ async fn it_does_not_listen_elsewhere_without_keys() {
         "test.toml",
     )
     .unwrap();
-    let server = Server::bind(App::new(Engine::in_memory(), config))
+    let server = Server::bind(App::new(Engine::in_memory(), config).unwrap())
         .await
         .unwrap();
     assert_ne!(server.address().port(), 0);
@@ -57,7 +57,7 @@ async fn an_address_that_is_taken_is_named() {
     let stand = Stand::new().await;
     let mut config = Config::default();
     config.server.listen = stand.address;
-    let error = Server::bind(App::new(Engine::in_memory(), config))
+    let error = Server::bind(App::new(Engine::in_memory(), config).unwrap())
         .await
         .unwrap_err();
     assert!(

@@ -19,6 +19,7 @@ mod messages;
 mod notes;
 mod once;
 mod owners;
+mod proxy;
 mod running;
 mod searching;
 mod stand;

@@ -220,6 +220,8 @@ fn rows() -> Vec<(&'static str, &'static str, Sees, Value)> {
             Nothing,
             none(),
         ),
+        // A request that was passed on, and is hers: `proxy::credentials`.
+        ("get", "/api/v1/requests/{request}", Nothing, none()),
         ("get", "/api/v1/runs", Own, none()),
         (
             "get",
@@ -258,6 +260,7 @@ impl Names {
             .replace("{branch}", "main")
             .replace("{checkpoint}", "before")
             .replace("{note}", "language")
+            .replace("{request}", &format!("req_{}", self.item))
             .replace("{run}", "run-1")
             .replace("{compaction}", &self.item)
     }

@@ -40,7 +40,7 @@ impl Stand {
     pub(crate) async fn over(engine: Engine, config: &str) -> Self {
         let mut config = Config::parse(config, "test.toml").unwrap();
         config.server.listen = SocketAddr::from(([127, 0, 0, 1], 0));
-        let server = Server::bind(App::new(engine.clone(), config))
+        let server = Server::bind(App::new(engine.clone(), config).unwrap())
             .await
             .unwrap();
         let address = server.address();

@@ -1,0 +1,136 @@
+//! Who calls, and with whose key the provider is called.
+//!
+//! Without keys of ours (loopback only) the client's credentials go to the configured host, and nowhere else. With keys,
+//! ours is read from `x-contexture-key` or from where the provider's clients put theirs. A key that the configuration has
+//! for the upstream is sent in the place of all others. None is stored or logged.
+
+use axum::http::header::AUTHORIZATION;
+use axum::http::{HeaderMap, HeaderName, StatusCode};
+use contexture::client::ApiKey;
+
+use crate::app::App;
+use crate::auth::KEY_HEADER;
+use crate::config::{Scope, UpstreamFormat};
+use crate::keys::Principal;
+use crate::proxy::refusal::Refusal;
+use crate::proxy::upstreams::Named;
+
+const X_API_KEY: HeaderName = HeaderName::from_static("x-api-key");
+const X_GOOG_API_KEY: HeaderName = HeaderName::from_static("x-goog-api-key");
+const API_KEY: HeaderName = HeaderName::from_static("api-key");
+
+/// Where providers' clients put their keys.
+const SLOTS: [HeaderName; 4] = [AUTHORIZATION, X_API_KEY, X_GOOG_API_KEY, API_KEY];
+
+/// The parameter in which Gemini's clients may put theirs.
+const PARAMETER: &str = "key";
+
+/// A request's headers and query, as they go out.
+#[derive(Debug)]
+pub(crate) struct Outgoing {
+    pub(crate) headers: HeaderMap,
+    pub(crate) query: Option<String>,
+}
+
+/// Who calls. What goes out is changed to have the upstream's key, or the client's own, and never ours.
+///
+/// # Errors
+/// A key of ours is needed, or may not do this; the upstream has no key to replace ours by.
+pub(crate) fn admit(
+    app: &App,
+    upstream: &Named,
+    came: &HeaderMap,
+    out: &mut Outgoing,
+) -> Result<Principal, Refusal> {
+    let principal = if app.keys().are_needed() {
+        with_key(app, came, out)?
+    } else {
+        app.keys().without_key(came)?.clone()
+    };
+    principal.must(Scope::Proxy)?;
+    if let Some(key) = &upstream.key {
+        remove_all(out);
+        put(&mut out.headers, upstream.format, key)?;
+    }
+    Ok(principal)
+}
+
+/// Whose key it is: of `x-contexture-key`, which goes no further, or of a provider's place, which is emptied.
+fn with_key(app: &App, came: &HeaderMap, out: &mut Outgoing) -> Result<Principal, Refusal> {
+    let unknown = || {
+        let message = "this key is not known here; `contexture keys new` makes one";
+        Refusal::new(StatusCode::UNAUTHORIZED, "unauthenticated", message)
+    };
+    if let Some(ours) = came.get(KEY_HEADER) {
+        let ours = ours.to_str().map_err(|_| unknown())?;
+        return app.keys().bearer(ours.trim()).cloned().ok_or_else(unknown);
+    }
+    for slot in SLOTS {
+        let value = out.headers.get(&slot).and_then(|value| value.to_str().ok());
+        let key = value.map(|value| value.strip_prefix("Bearer ").unwrap_or(value).trim());
+        if let Some(principal) = key.and_then(|key| app.keys().bearer(key)) {
+            let principal = principal.clone();
+            out.headers.remove(slot);
+            return Ok(principal);
+        }
+    }
+    let key = out.query.as_deref().and_then(parameter);
+    if let Some(principal) = key.and_then(|key| app.keys().bearer(key)) {
+        let principal = principal.clone();
+        out.query = out.query.as_deref().map(without_parameter);
+        return Ok(principal);
+    }
+    let message = "a key of this server is needed: as `x-contexture-key`, or where the provider's key would stand";
+    Err(Refusal::new(
+        StatusCode::UNAUTHORIZED,
+        "unauthenticated",
+        message,
+    ))
+}
+
+fn remove_all(out: &mut Outgoing) {
+    for slot in SLOTS {
+        out.headers.remove(slot);
+    }
+    out.query = out.query.as_deref().map(without_parameter);
+}
+
+fn put(headers: &mut HeaderMap, format: UpstreamFormat, key: &ApiKey) -> Result<(), Refusal> {
+    let (name, word) = match format {
+        UpstreamFormat::OpenAi => (AUTHORIZATION, "Bearer "),
+        UpstreamFormat::Anthropic => (X_API_KEY, ""),
+        UpstreamFormat::Gemini => (X_GOOG_API_KEY, ""),
+    };
+    let value = key.header(word).map_err(|_| {
+        let message = "the key that is configured for this upstream fits in no header";
+        Refusal::new(StatusCode::BAD_GATEWAY, "bad_upstream_key", message)
+    })?;
+    headers.insert(name, value);
+    Ok(())
+}
+
+fn parameter(query: &str) -> Option<&str> {
+    let mut pairs = query.split('&').filter_map(|pair| pair.split_once('='));
+    pairs
+        .find(|(name, _)| *name == PARAMETER)
+        .map(|(_, key)| key)
+}
+
+fn without_parameter(query: &str) -> String {
+    let is_key = |pair: &str| pair == PARAMETER || pair.starts_with("key=");
+    let left: Vec<&str> = query.split('&').filter(|pair| !is_key(pair)).collect();
+    left.join("&")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_key_in_the_query_is_found_and_taken_out() {
+        assert_eq!(parameter("alt=sse&key=ctx_1&x=y"), Some("ctx_1"));
+        assert_eq!(without_parameter("alt=sse&key=ctx_1&x=y"), "alt=sse&x=y");
+        assert_eq!(parameter("monkey=1"), None);
+        assert_eq!(without_parameter("monkey=1"), "monkey=1");
+    }
+}

@@ -1,0 +1,133 @@
+//! Headers on their way: those of one connection stay there (RFC 9110, 7.6.1), ours and cookies too, all others pass.
+
+use axum::http::HeaderMap;
+use axum::http::header::{
+    CONNECTION, CONTENT_LENGTH, COOKIE, EXPECT, HOST, HeaderName, PROXY_AUTHENTICATE,
+    PROXY_AUTHORIZATION, SET_COOKIE, TE, TRAILER, TRANSFER_ENCODING, UPGRADE,
+};
+
+use crate::proxy::wishes::OURS;
+
+/// Headers that are about the connection they came by.
+const HOPS: [HeaderName; 9] = [
+    CONNECTION,
+    HeaderName::from_static("keep-alive"),
+    HeaderName::from_static("proxy-connection"),
+    PROXY_AUTHENTICATE,
+    PROXY_AUTHORIZATION,
+    TE,
+    TRAILER,
+    TRANSFER_ENCODING,
+    UPGRADE,
+];
+
+/// What of a request's headers is passed on. Host and length are those of the new request.
+pub(crate) fn of_request(headers: &HeaderMap) -> HeaderMap {
+    let mut passed = end_to_end(headers);
+    for name in [HOST, CONTENT_LENGTH, COOKIE, EXPECT] {
+        passed.remove(name);
+    }
+    without_ours(passed)
+}
+
+/// What of an answer's headers is passed back.
+pub(crate) fn of_answer(headers: &HeaderMap) -> HeaderMap {
+    let mut passed = end_to_end(headers);
+    passed.remove(SET_COOKIE);
+    without_ours(passed)
+}
+
+/// How long an answer's body is, where its head says so.
+pub(crate) fn length(headers: &HeaderMap) -> Option<u64> {
+    headers.get(CONTENT_LENGTH)?.to_str().ok()?.parse().ok()
+}
+
+fn end_to_end(headers: &HeaderMap) -> HeaderMap {
+    let mut passed = headers.clone();
+    let named = headers.get_all(CONNECTION).iter();
+    let named = named.filter_map(|value| value.to_str().ok());
+    let named = named.flat_map(|value| value.split(','));
+    for name in named.filter_map(|name| name.trim().parse::<HeaderName>().ok()) {
+        passed.remove(name);
+    }
+    for name in HOPS {
+        passed.remove(name);
+    }
+    passed
+}
+
+fn without_ours(mut headers: HeaderMap) -> HeaderMap {
+    let ours: Vec<HeaderName> = headers
+        .keys()
+        .filter(|name| name.as_str().starts_with(OURS))
+        .cloned()
+        .collect();
+    for name in ours {
+        headers.remove(name);
+    }
+    headers
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn headers(lines: &[(&'static str, &'static str)]) -> HeaderMap {
+        let mut headers = HeaderMap::new();
+        for (name, value) in lines {
+            headers.append(*name, value.parse().unwrap());
+        }
+        headers
+    }
+
+    #[test]
+    fn what_is_of_one_connection_stays_there() {
+        let came = headers(&[
+            ("host", "localhost:8484"),
+            ("connection", "close, X-Hop"),
+            ("connection", "x-other-hop"),
+            ("x-hop", "1"),
+            ("x-other-hop", "1"),
+            ("keep-alive", "5"),
+            ("te", "trailers"),
+            ("transfer-encoding", "chunked"),
+            ("upgrade", "websocket"),
+            ("cookie", "a=b"),
+            ("expect", "100-continue"),
+            ("content-length", "5"),
+            ("proxy-authorization", "Basic eA=="),
+            ("x-contexture-key", "ctx_secret"),
+            ("x-contexture-conversation", "c"),
+            ("x-stainless-lang", "python"),
+            ("anthropic-beta", "one"),
+            ("anthropic-beta", "two"),
+            ("x-unknown", "é"),
+        ]);
+        let gone = of_request(&came);
+        let left = headers(&[
+            ("x-stainless-lang", "python"),
+            ("anthropic-beta", "one"),
+            ("anthropic-beta", "two"),
+            ("x-unknown", "é"),
+        ]);
+        assert_eq!(gone, left);
+    }
+
+    #[test]
+    fn an_answer_keeps_its_length_and_loses_cookies() {
+        let came = headers(&[
+            ("content-length", "5"),
+            ("content-encoding", "gzip"),
+            ("set-cookie", "__cf_bm=1"),
+            ("connection", "keep-alive"),
+            ("x-contexture-conversation", "another's"),
+            ("request-id", "req_1"),
+        ]);
+        let left = headers(&[
+            ("content-length", "5"),
+            ("content-encoding", "gzip"),
+            ("request-id", "req_1"),
+        ]);
+        assert_eq!(of_answer(&came), left);
+    }
+}

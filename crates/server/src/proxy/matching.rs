@@ -1,0 +1,143 @@
+//! A request to a model, stored in its conversation.
+
+use std::collections::BTreeMap;
+
+use axum::http::HeaderMap;
+use bytes::Bytes;
+use contexture::client::unpacked_whole;
+use contexture::ir::{ConversationId, Transcript};
+use contexture::{Engine, Incoming, Ingested, Kind, Owner, lift};
+use serde_json::value::RawValue;
+
+use crate::problem::chain;
+use crate::proxy::call::Call;
+use crate::proxy::wishes::Wishes;
+
+/// Fields that say for whom a request is, without naming a conversation.
+const PARTITIONS: [&str; 4] = [
+    "safety_identifier",
+    "user",
+    "metadata.user_id",
+    "prompt_cache_key",
+];
+
+/// What is listened to, and for whom.
+#[derive(Debug)]
+pub(crate) struct Asked {
+    pub(crate) owner: Owner,
+    pub(crate) call: Call,
+    pub(crate) headers: HeaderMap,
+    /// As it came, packed perhaps.
+    pub(crate) body: Bytes,
+    pub(crate) wishes: Wishes,
+    /// The field of the body that names the conversation.
+    pub(crate) conversation_from: Option<String>,
+    /// The longest body that is read, unpacked.
+    pub(crate) most: usize,
+}
+
+/// A request that is stored.
+#[derive(Debug)]
+pub(crate) struct Stored {
+    pub(crate) ingested: Ingested,
+    /// The model that was asked.
+    pub(crate) model: Option<String>,
+}
+
+/// Why a request or its answer is not stored. It has been passed on all the same.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Miss {
+    /// What failed, one word: for headers and figures.
+    pub(crate) what: &'static str,
+    /// Why, for the log and for who asks.
+    pub(crate) why: String,
+}
+
+impl Miss {
+    pub(crate) fn new(what: &'static str, why: impl Into<String>) -> Self {
+        Self {
+            what,
+            why: why.into(),
+        }
+    }
+
+    pub(crate) fn of(what: &'static str, error: &dyn std::error::Error) -> Self {
+        Self::new(what, chain(error))
+    }
+}
+
+/// The texts that a body has in some of its fields: whose it is.
+#[derive(Debug, Default)]
+struct Said(BTreeMap<String, Box<RawValue>>);
+
+impl Said {
+    /// The text in a field, or in a field of an object, `metadata.user_id` say.
+    fn text(&self, field: &str) -> Option<String> {
+        let (field, inner) = match field.split_once('.') {
+            Some((field, inner)) => (field, Some(inner)),
+            None => (field, None),
+        };
+        let raw = self.0.get(field)?.get();
+        match inner {
+            None => serde_json::from_str(raw).ok(),
+            Some(inner) => Self(serde_json::from_str(raw).ok()?).text(inner),
+        }
+    }
+}
+
+/// Stores what a request says, where it belongs.
+///
+/// # Errors
+/// It cannot be read, or cannot be stored.
+pub(crate) async fn ingest(engine: &Engine, asked: Asked) -> Result<Stored, Miss> {
+    let body = unpacked_whole(&asked.headers, asked.body.clone(), asked.most).await;
+    let body = body.map_err(|error| Miss::of("request", &error))?;
+    let call = asked.call.clone();
+    // Megabytes of JSON are read without holding up others.
+    let read = tokio::task::spawn_blocking(move || read(&call, &body)).await;
+    let (transcript, said) = read.map_err(|error| Miss::of("request", &error))??;
+    let conversation = asked.wishes.conversation.clone();
+    let conversation = conversation.or_else(|| named(&asked, &said));
+    let previous = said.text("previous_response_id");
+    let partition = partition(&asked.wishes, &said);
+    let incoming = Incoming {
+        conversation: conversation.as_ref(),
+        branch: asked.wishes.branch.as_ref(),
+        previous_response: previous.as_deref(),
+        partition: partition.as_deref(),
+        ..Incoming::new(&transcript)
+    };
+    let ingested = engine.ingest(&asked.owner, incoming).await;
+    let ingested = ingested.map_err(|error| Miss::of("store", &error))?;
+    Ok(Stored {
+        ingested,
+        model: transcript.model,
+    })
+}
+
+fn read(call: &Call, body: &[u8]) -> Result<(Transcript, Said), Miss> {
+    let body = std::str::from_utf8(body).map_err(|error| Miss::of("request", &error))?;
+    let lifted = lift(call.format, body).map_err(|error| Miss::of("request", &error))?;
+    if lifted.kind != Kind::Request {
+        return Err(Miss::new("request", "it is no request to a model"));
+    }
+    let mut transcript = lifted.transcript;
+    if transcript.model.is_none() {
+        transcript.model.clone_from(&call.model);
+    }
+    let said = Said(serde_json::from_str(body).unwrap_or_default());
+    Ok((transcript, said))
+}
+
+/// The conversation that a field of the body names.
+fn named(asked: &Asked, said: &Said) -> Option<ConversationId> {
+    let name = said.text(asked.conversation_from.as_deref()?)?;
+    name.parse().ok()
+}
+
+/// What keeps histories apart that begin alike: for whom they are.
+fn partition(wishes: &Wishes, said: &Said) -> Option<String> {
+    let fields = PARTITIONS.iter().filter_map(|field| said.text(field));
+    let parts: Vec<String> = wishes.user.clone().into_iter().chain(fields).collect();
+    (!parts.is_empty()).then(|| parts.join("\n"))
+}

@@ -1,0 +1,49 @@
+//! Where a request goes, by its path: `/{upstream}/…`, or a provider's own path at the root.
+
+use axum::http::{HeaderMap, Uri};
+
+use crate::config::UpstreamFormat;
+use crate::proxy::upstreams::{Named, Upstreams};
+
+/// Anthropic's clients say which version they speak.
+const ANTHROPIC: &str = "anthropic-version";
+
+/// An upstream, and the path there.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Place<'a> {
+    pub(crate) upstream: &'a Named,
+    /// From `/` on, without the query.
+    pub(crate) path: &'a str,
+}
+
+/// The place a request means, if it means any.
+pub(crate) fn place<'a>(
+    upstreams: &'a Upstreams,
+    uri: &'a Uri,
+    headers: &HeaderMap,
+) -> Option<Place<'a>> {
+    let path = uri.path();
+    let rest = path.strip_prefix('/')?;
+    let first = rest.split('/').next().unwrap_or_default();
+    if let Some(upstream) = upstreams.named(first) {
+        let path = path
+            .get(first.len() + 1..)
+            .filter(|path| !path.is_empty())?;
+        return Some(Place { upstream, path });
+    }
+    let is_under = |root: &str| {
+        let rest = path.strip_prefix(root);
+        rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+    };
+    let format = if is_under("/v1beta") {
+        UpstreamFormat::Gemini
+    } else if is_under("/v1/messages") || (is_under("/v1") && headers.contains_key(ANTHROPIC)) {
+        UpstreamFormat::Anthropic
+    } else if is_under("/v1") {
+        UpstreamFormat::OpenAi
+    } else {
+        return None;
+    };
+    let upstream = upstreams.of(format)?;
+    Some(Place { upstream, path })
+}

@@ -1,0 +1,133 @@
+//! What the proxy itself says in the place of a provider's answer, in the shape of that provider's errors.
+
+use std::time::Duration;
+
+use axum::Json;
+use axum::http::header::RETRY_AFTER;
+use axum::http::{HeaderValue, StatusCode};
+use axum::response::{IntoResponse, Response};
+use contexture::client::UpstreamError;
+use serde_json::{Value, json};
+
+use crate::config::UpstreamFormat;
+use crate::problem::Problem;
+
+/// The header that tells an answer of ours from a provider's: what failed, or why it was refused.
+pub(crate) const FAILED: &str = "x-contexture-failed";
+
+/// Why a request is not answered by its provider.
+#[derive(Clone, Debug)]
+pub(crate) struct Refusal {
+    status: StatusCode,
+    /// For programs; the word of `x-contexture-failed`.
+    code: &'static str,
+    message: String,
+    /// When to come again.
+    wait: Option<Duration>,
+}
+
+impl Refusal {
+    pub(crate) fn new(status: StatusCode, code: &'static str, message: impl Into<String>) -> Self {
+        Self {
+            status,
+            code,
+            message: message.into(),
+            wait: None,
+        }
+    }
+
+    pub(crate) fn bad_header(name: &str, why: &str) -> Self {
+        let message = format!("the header {name}: {why}");
+        Self::new(StatusCode::BAD_REQUEST, "bad_header", message)
+    }
+
+    pub(crate) fn too_large(most: usize) -> Self {
+        let message = format!("the body is larger than {most} bytes, the most this server takes");
+        Self::new(StatusCode::PAYLOAD_TOO_LARGE, "body_too_large", message)
+    }
+
+    /// As the provider would say it.
+    pub(crate) fn in_shape_of(self, format: UpstreamFormat) -> Response {
+        let Self {
+            status,
+            code,
+            message,
+            wait,
+        } = self;
+        let body = match format {
+            UpstreamFormat::OpenAi => openai(status, code, &message),
+            UpstreamFormat::Anthropic => anthropic(status, &message),
+            UpstreamFormat::Gemini => gemini(status, &message),
+        };
+        let mut response = (status, Json(body)).into_response();
+        let said = response.headers_mut();
+        said.insert(FAILED, HeaderValue::from_static(code));
+        if let Some(wait) = wait {
+            said.insert(
+                RETRY_AFTER,
+                HeaderValue::from(wait.as_secs_f64().ceil() as u64),
+            );
+        }
+        response
+    }
+}
+
+impl From<Problem> for Refusal {
+    fn from(problem: Problem) -> Self {
+        let code = problem.code();
+        Self {
+            wait: problem.wait(),
+            ..Self::new(code.status(), code.word(), problem.detail())
+        }
+    }
+}
+
+impl From<UpstreamError> for Refusal {
+    fn from(error: UpstreamError) -> Self {
+        let (status, code) = match error {
+            UpstreamError::BadPath { .. } => (StatusCode::BAD_REQUEST, "bad_path"),
+            UpstreamError::Silent { .. } => (StatusCode::GATEWAY_TIMEOUT, "upstream_silent"),
+            _ => (StatusCode::BAD_GATEWAY, "upstream_unreachable"),
+        };
+        Self::new(status, code, error.to_string())
+    }
+}
+
+fn openai(status: StatusCode, code: &str, message: &str) -> Value {
+    let kind = match status.as_u16() {
+        401 => "authentication_error",
+        403 => "permission_error",
+        429 => "rate_limit_error",
+        400..=499 => "invalid_request_error",
+        _ => "server_error",
+    };
+    json!({"error": {"message": message, "type": kind, "param": null, "code": code}})
+}
+
+fn anthropic(status: StatusCode, message: &str) -> Value {
+    let kind = match status.as_u16() {
+        401 => "authentication_error",
+        403 => "permission_error",
+        404 => "not_found_error",
+        413 => "request_too_large",
+        429 => "rate_limit_error",
+        400..=499 => "invalid_request_error",
+        504 => "timeout_error",
+        _ => "api_error",
+    };
+    json!({"type": "error", "error": {"type": kind, "message": message}})
+}
+
+fn gemini(status: StatusCode, message: &str) -> Value {
+    let word = match status.as_u16() {
+        401 => "UNAUTHENTICATED",
+        403 => "PERMISSION_DENIED",
+        404 => "NOT_FOUND",
+        429 => "RESOURCE_EXHAUSTED",
+        400..=499 => "INVALID_ARGUMENT",
+        504 => "DEADLINE_EXCEEDED",
+        502 | 503 => "UNAVAILABLE",
+        _ => "INTERNAL",
+    };
+    json!({"error": {"code": status.as_u16(), "message": message, "status": word}})
+}

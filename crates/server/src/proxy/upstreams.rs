@@ -1,0 +1,162 @@
+//! The providers of the configuration, ready to be called.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use contexture::client::{ApiKey, ClientError, ClientOptions, Upstream};
+
+use crate::config::{Config, UpstreamConfig, UpstreamFormat};
+
+/// Where requests go if the configuration names no upstream at all.
+const OWN: [(&str, UpstreamFormat, &str); 3] = [
+    ("openai", UpstreamFormat::OpenAi, "https://api.openai.com"),
+    (
+        "anthropic",
+        UpstreamFormat::Anthropic,
+        "https://api.anthropic.com",
+    ),
+    (
+        "gemini",
+        UpstreamFormat::Gemini,
+        "https://generativelanguage.googleapis.com",
+    ),
+];
+
+/// Why an upstream cannot be used.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum UpstreamFault {
+    /// Its address or its connections.
+    #[error("upstream {name:?}")]
+    Client {
+        /// Its name.
+        name: String,
+        /// What is wrong.
+        #[source]
+        source: ClientError,
+    },
+    /// The variable that should have its key is not set.
+    #[error("upstream {name:?}: the environment has no {variable}, which should have its key")]
+    NoKey {
+        /// Its name.
+        name: String,
+        /// The variable.
+        variable: String,
+    },
+    /// The file that should have its key cannot be read, or its first line is empty.
+    #[error("upstream {name:?}: no key can be read from {}", file.display())]
+    KeyFile {
+        /// Its name.
+        name: String,
+        /// The file.
+        file: PathBuf,
+        /// Why it cannot be read; `None` if its first line is empty.
+        #[source]
+        source: Option<std::io::Error>,
+    },
+}
+
+/// A provider that requests are passed on to.
+#[derive(Debug)]
+pub(crate) struct Named {
+    pub(crate) name: String,
+    pub(crate) format: UpstreamFormat,
+    pub(crate) host: Upstream,
+    /// Sent in the place of whatever the client sends.
+    pub(crate) key: Option<ApiKey>,
+    /// The field of a request's body that names the conversation.
+    pub(crate) conversation_from: Option<String>,
+}
+
+/// All of them.
+#[derive(Debug)]
+pub(crate) struct Upstreams {
+    named: BTreeMap<String, Named>,
+    defaults: BTreeMap<UpstreamFormat, String>,
+}
+
+impl Upstreams {
+    /// Those of the configuration, or the three providers themselves if it has none.
+    ///
+    /// # Errors
+    /// A key that is not where it should be; see [`UpstreamFault`].
+    pub(crate) fn open(config: &Config) -> Result<Self, UpstreamFault> {
+        let mut named = BTreeMap::new();
+        let mut defaults = BTreeMap::new();
+        for (name, upstream) in &config.upstreams {
+            let only = config.upstreams.values();
+            let only = only.filter(|other| other.format == upstream.format).count() == 1;
+            if upstream.default || only {
+                defaults.insert(upstream.format, name.clone());
+            }
+            named.insert(name.clone(), open(name, upstream)?);
+        }
+        if named.is_empty() {
+            for (name, format, base_url) in OWN {
+                let own = UpstreamConfig {
+                    format,
+                    base_url: base_url.to_owned(),
+                    key_env: None,
+                    key_file: None,
+                    default: true,
+                    conversation_from: None,
+                };
+                defaults.insert(format, name.to_owned());
+                named.insert(name.to_owned(), open(name, &own)?);
+            }
+        }
+        Ok(Self { named, defaults })
+    }
+
+    /// The one of this name.
+    pub(crate) fn named(&self, name: &str) -> Option<&Named> {
+        self.named.get(name)
+    }
+
+    /// The one that the provider's own paths lead to.
+    pub(crate) fn of(&self, format: UpstreamFormat) -> Option<&Named> {
+        self.named(self.defaults.get(&format)?)
+    }
+}
+
+fn open(name: &str, config: &UpstreamConfig) -> Result<Named, UpstreamFault> {
+    let host = Upstream::new(&config.base_url, &ClientOptions::default());
+    let host = host.map_err(|source| UpstreamFault::Client {
+        name: name.to_owned(),
+        source,
+    })?;
+    Ok(Named {
+        name: name.to_owned(),
+        format: config.format,
+        host,
+        key: key(name, config)?,
+        conversation_from: config.conversation_from.clone(),
+    })
+}
+
+fn key(name: &str, config: &UpstreamConfig) -> Result<Option<ApiKey>, UpstreamFault> {
+    if let Some(variable) = &config.key_env {
+        let key = std::env::var(variable).ok();
+        let key = key.filter(|key| !key.trim().is_empty());
+        let none = || UpstreamFault::NoKey {
+            name: name.to_owned(),
+            variable: variable.clone(),
+        };
+        return Ok(Some(ApiKey::new(&key.ok_or_else(none)?)));
+    }
+    let Some(file) = &config.key_file else {
+        return Ok(None);
+    };
+    let fault = |source| UpstreamFault::KeyFile {
+        name: name.to_owned(),
+        file: file.clone(),
+        source,
+    };
+    let text = std::fs::read_to_string(file).map_err(|error| fault(Some(error)))?;
+    let line = text
+        .lines()
+        .next()
+        .map(str::trim)
+        .filter(|line| !line.is_empty());
+    Ok(Some(ApiKey::new(line.ok_or_else(|| fault(None))?)))
+}

@@ -1,0 +1,226 @@
+//! What goes wrong, there or here, and what the client sees of it.
+
+use contexture::Engine;
+use contexture_upstream_testkit::{Answer as Scripted, Gate, Received, ScriptedProvider};
+use reqwest::{Method, StatusCode};
+use serde_json::{Value, json};
+
+use super::{Proxied, chat, configuration, said, says};
+use crate::stand::Stand;
+
+const CHAT: &str = "/v1/chat/completions";
+
+#[tokio::test]
+async fn a_providers_error_is_its_own_and_the_next_try_is_the_same_request() {
+    let proxied = Proxied::new().await;
+    let history = [says("upstream: status 429 once")];
+    let refused = proxied.ask(CHAT, &chat(&history)).await;
+    assert_eq!(refused.status, StatusCode::TOO_MANY_REQUESTS);
+    assert!(
+        refused.json()["error"]["message"].is_string(),
+        "{}",
+        refused.text
+    );
+    assert!(refused.headers.contains_key("retry-after"));
+    let outcome = proxied.outcome(&refused).await;
+    assert_eq!(
+        (&outcome["answer"], &outcome["failed"]),
+        (&Value::Null, &Value::Null)
+    );
+    let answer = proxied.ask(CHAT, &chat(&history)).await;
+    let text = said(&answer);
+    let outcome = proxied.outcome(&answer).await;
+    assert_eq!(
+        outcome["answer"]["response"].as_str().map(str::len),
+        Some(32),
+        "{outcome}"
+    );
+    // What no model answered has left nothing behind.
+    assert_eq!(proxied.conversations().await.len(), 1);
+    let history = [history[0].clone(), text, says("Thanks")];
+    let outcome = proxied
+        .outcome(&proxied.ask(CHAT, &chat(&history)).await)
+        .await;
+    assert_eq!(outcome["matched"], "prefix", "{outcome}");
+}
+
+#[tokio::test]
+async fn an_unreachable_provider_is_told_in_its_own_shape() {
+    // A port that was free a moment ago, and on which nobody listens.
+    let port = std::net::TcpListener::bind("127.0.0.1:0")
+        .unwrap()
+        .local_addr()
+        .unwrap()
+        .port();
+    let config = configuration(&format!("http://127.0.0.1:{port}"), "");
+    let stand = Stand::with(&config).await;
+    let paths = [
+        (CHAT, "/error/code"),
+        ("/v1/messages", "/error/type"),
+        (
+            "/v1beta/models/gemini-2.5-flash:generateContent",
+            "/error/status",
+        ),
+    ];
+    for (path, word) in paths {
+        let answer = stand.post(path, &json!({"messages": []})).await;
+        assert_eq!(answer.status, StatusCode::BAD_GATEWAY);
+        assert_eq!(
+            answer.headers["x-contexture-failed"],
+            "upstream_unreachable"
+        );
+        let document = answer.json();
+        assert!(document.pointer(word).is_some(), "{path}: {document}");
+        assert!(!answer.text.contains("127.0.0.1"), "{}", answer.text);
+    }
+}
+
+#[tokio::test]
+async fn what_cannot_be_read_passes_all_the_same() {
+    let provider = |_: &Received| Scripted::text(200, "whatever");
+    let proxied = Proxied::to(provider, Engine::in_memory(), "").await;
+    for body in ["", "no JSON", "[]", "{\"messages\": 7}"] {
+        let request = proxied
+            .stand
+            .request(Method::POST, CHAT)
+            .header("x-contexture-wait", "ingest")
+            .body(body);
+        let answer = proxied.stand.send(request).await;
+        assert_eq!(
+            (answer.status, answer.text.as_str()),
+            (StatusCode::OK, "whatever")
+        );
+        assert_eq!(answer.headers["x-contexture-failed"], "request", "{body:?}");
+        assert_eq!(proxied.outcome(&answer).await["failed"], "request");
+    }
+    // Packed in a way that nobody knows: passed on as it is.
+    let request = proxied
+        .stand
+        .request(Method::POST, CHAT)
+        .header("content-encoding", "pack200")
+        .header("x-contexture-wait", "ingest")
+        .body("\u{1}\u{2}");
+    let answer = proxied.stand.send(request).await;
+    assert_eq!(answer.headers["x-contexture-failed"], "request");
+    let bodies: Vec<_> = proxied
+        .upstream
+        .received()
+        .iter()
+        .map(|seen| seen.body.clone())
+        .collect();
+    assert_eq!(
+        bodies,
+        ["", "no JSON", "[]", "{\"messages\": 7}", "\u{1}\u{2}"]
+    );
+}
+
+#[tokio::test]
+async fn an_answer_that_breaks_off_breaks_off_and_is_kept_as_far_as_it_came() {
+    let proxied = Proxied::new().await;
+    let body = json!({"model": "gpt-4.1", "stream": true, "messages": [says("upstream: words 200\nupstream: drop 2000")]});
+    let request = proxied
+        .stand
+        .request(Method::POST, CHAT)
+        .header("content-type", "application/json")
+        .body(body.to_string());
+    let mut answer = request.send().await.unwrap();
+    let id = answer.headers()["x-contexture-request"]
+        .to_str()
+        .unwrap()
+        .to_owned();
+    let mut came = 0;
+    let broke = loop {
+        match answer.chunk().await {
+            Ok(Some(chunk)) => came += chunk.len(),
+            Ok(None) => break false,
+            Err(_) => break true,
+        }
+    };
+    assert!(broke, "the client is told that something is missing");
+    assert_eq!(came, 2000);
+    let outcome = loop {
+        let outcome = proxied
+            .stand
+            .get(&format!("/api/v1/requests/{id}"))
+            .await
+            .ok();
+        if outcome["done"] == true {
+            break outcome;
+        }
+    };
+    assert!(outcome["answer"]["head"].is_string(), "{outcome}");
+    assert_eq!(proxied.conversations().await[0]["items"], 2);
+}
+
+#[tokio::test]
+async fn a_client_that_leaves_ends_the_call_and_what_came_is_kept() {
+    let gate = Gate::closed();
+    let provider = {
+        let gate = gate.clone();
+        move |_: &Received| {
+            let word = json!({"id": "c", "object": "chat.completion.chunk", "created": 1, "model": "gpt-4.1",
+                "choices": [{"index": 0, "delta": {"role": "assistant", "content": "word "}, "finish_reason": null}]});
+            Scripted::events((0..1000).map(|_| format!("data: {word}\n\n"))).through(&gate)
+        }
+    };
+    let proxied = Proxied::to(provider, Engine::in_memory(), "").await;
+    let body = json!({"model": "gpt-4.1", "stream": true, "messages": [says("Hi")]});
+    let request = proxied
+        .stand
+        .request(Method::POST, CHAT)
+        .header("content-type", "application/json")
+        .body(body.to_string());
+    gate.admit(2);
+    let mut answer = request.send().await.unwrap();
+    let id = answer.headers()["x-contexture-request"]
+        .to_str()
+        .unwrap()
+        .to_owned();
+    answer.chunk().await.unwrap().unwrap();
+    drop(answer);
+    // The provider sends on until it meets a closed connection.
+    gate.admit(1000);
+    proxied.upstream.until(|seen| seen.left == 1).await;
+    let outcome = loop {
+        let outcome = proxied
+            .stand
+            .get(&format!("/api/v1/requests/{id}"))
+            .await
+            .ok();
+        if outcome["done"] == true {
+            break outcome;
+        }
+    };
+    assert!(outcome["answer"]["head"].is_string(), "{outcome}");
+}
+
+#[tokio::test]
+async fn limits_are_told_in_the_providers_shape() {
+    let proxied = Proxied::to(
+        ScriptedProvider::default(),
+        Engine::in_memory(),
+        "[server.limits]\nbody_bytes = 1000\n",
+    )
+    .await;
+    let answer = proxied
+        .ask(
+            "/v1/messages",
+            &json!({"messages": [says(&"x".repeat(2000))]}),
+        )
+        .await;
+    assert_eq!(answer.status, StatusCode::PAYLOAD_TOO_LARGE);
+    assert_eq!(answer.json()["error"]["type"], "request_too_large");
+    assert!(proxied.upstream.received().is_empty());
+    let bad = [
+        ("x-contexture-conversation", "no spaces please"),
+        ("x-contexture-branch", ""),
+        ("x-contexture-bypass", "perhaps"),
+    ];
+    for (name, value) in bad {
+        let answer = proxied
+            .ask_with(CHAT, &chat(&[says("Hi")]), &[(name, value)])
+            .await;
+        assert_eq!(answer.status, StatusCode::BAD_REQUEST, "{name}");
+        assert!(answer.text.contains(name), "{}", answer.text);
+    }
+}
