@@ -19,7 +19,7 @@ use crate::api::refusals::WriteRefusals;
 use crate::api::texts::detected;
 use crate::app::App;
 use crate::extract::{Json, Reader};
-use crate::problem::Problem;
+use crate::problem::{Code, Problem};
 
 /// The model whose tokens are counted where none is named.
 const GENERAL: &str = "gpt-5.4";
@@ -34,7 +34,7 @@ pub(crate) fn router() -> OpenApiRouter<App> {
 #[derive(Deserialize, ToSchema)]
 struct CompressRequest {
     /// The messages, as Chat Completions or Messages has them.
-    #[schema(value_type = Vec<Object>)]
+    #[schema(value_type = Vec<serde_json::Value>)]
     messages: Raw,
     /// The model they are for.
     model: Option<String>,
@@ -44,7 +44,7 @@ struct CompressRequest {
 #[derive(Serialize, ToSchema)]
 struct CompressedDocument {
     /// The messages, in the format they came in.
-    #[schema(value_type = Vec<Object>)]
+    #[schema(value_type = Vec<serde_json::Value>)]
     messages: Raw,
     /// Tokens as they came.
     tokens_before: u64,
@@ -68,6 +68,9 @@ async fn compress(
     Reader(_): Reader,
     Json(asked): Json<CompressRequest>,
 ) -> Result<Json<CompressedDocument>, Problem> {
+    if !asked.messages.get().trim_start().starts_with('[') {
+        return Err(Problem::new(Code::BadBody, "`messages`: expected a list"));
+    }
     let model = asked.model.as_deref().unwrap_or(GENERAL);
     let shorter = shorter(app.engine().catalogue(), model, &asked.messages);
     let (before, after, messages) = match shorter {

@@ -78,12 +78,12 @@ struct DecisionDocument {
     /// The call's node, as `waiting` of the run says.
     call: String,
     /// What is decided.
-    #[schema(inline)]
     decision: Verdict,
     /// With `deny`: why, for the model.
     reason: Option<String>,
 }
 
+/// What may be decided.
 #[derive(Clone, Copy, Deserialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
 enum Verdict {

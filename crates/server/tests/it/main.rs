@@ -12,6 +12,7 @@ mod clients;
 mod compiling;
 mod configuration;
 mod conversations;
+mod described;
 mod events;
 mod keys;
 mod listening;

@@ -162,4 +162,8 @@ async fn messages_are_compressed_never_lengthened() {
         .post("/v1/compress", &json!({}))
         .await
         .refused(400, "bad_body");
+    stand
+        .post("/v1/compress", &json!({"messages": {}}))
+        .await
+        .refused(400, "bad_body");
 }

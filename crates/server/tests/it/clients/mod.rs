@@ -4,7 +4,7 @@
 //! must see what a provider shows. Between the two stands a tap, which knows what the client sent.
 
 mod expected;
-mod installed;
+pub(crate) mod installed;
 mod script;
 mod sent;
 
