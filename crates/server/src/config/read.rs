@@ -7,6 +7,13 @@ use crate::config::error::ConfigError;
 use crate::config::whole::Config;
 
 impl Config {
+    /// The JSON Schema of a file, for editors: `docs/schema/config.schema.json`.
+    #[must_use]
+    pub fn schema() -> String {
+        let schema = schemars::schema_for!(Self);
+        serde_json::to_string_pretty(&schema).unwrap_or_default()
+    }
+
     /// Reads a file.
     ///
     /// # Errors

@@ -21,6 +21,7 @@ mod notes;
 mod once;
 mod owners;
 mod proxy;
+mod published;
 mod running;
 mod searching;
 mod stand;
