@@ -7,6 +7,8 @@ use crate::proxy::upstreams::{Named, Upstreams};
 
 /// Anthropic's clients say which version they speak.
 const ANTHROPIC: &str = "anthropic-version";
+/// Gemini's have a header of their own for their key.
+const GEMINI: &str = "x-goog-api-key";
 
 /// An upstream, and the path there.
 #[derive(Clone, Copy, Debug)]
@@ -35,7 +37,7 @@ pub(crate) fn place<'a>(
         let rest = path.strip_prefix(root);
         rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
     };
-    let format = if is_under("/v1beta") {
+    let format = if is_under("/v1beta") || (is_under("/v1") && is_gemini(path, headers)) {
         UpstreamFormat::Gemini
     } else if is_under("/v1/messages") || (is_under("/v1") && headers.contains_key(ANTHROPIC)) {
         UpstreamFormat::Anthropic
@@ -46,4 +48,13 @@ pub(crate) fn place<'a>(
     };
     let upstream = upstreams.of(format)?;
     Some(Place { upstream, path })
+}
+
+/// Gemini's newer clients ask under `/v1` too: what they ask for ends with a verb, `/v1/models/gemini-3:countTokens`.
+fn is_gemini(path: &str, headers: &HeaderMap) -> bool {
+    let has_verb = path
+        .rsplit('/')
+        .next()
+        .is_some_and(|last| last.contains(':'));
+    has_verb || headers.contains_key(GEMINI)
 }
