@@ -8,6 +8,7 @@
 )]
 
 mod branches;
+mod cassettes;
 mod clients;
 mod compiling;
 mod configuration;

@@ -58,7 +58,9 @@ def plain(value):
     if dataclasses.is_dataclass(value):
         value = {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
     if isinstance(value, dict):
-        return {str(name): plain(inner) for name, inner in value.items()}
+        # `google-genai` shows an answer's headers too, with those of its connection.
+        shown = {name: inner for name, inner in value.items() if name != "sdk_http_response"}
+        return {str(name): plain(inner) for name, inner in shown.items()}
     if isinstance(value, (list, tuple)):
         return [plain(inner) for inner in value]
     if value is None or isinstance(value, (str, int, float, bool)):

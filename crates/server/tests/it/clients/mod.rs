@@ -1,10 +1,12 @@
 //! Clients of others, as they are: what each sees of a provider, and what the provider sees of it.
 //!
-//! Each client's script (`tests/clients`) goes through its scenarios against the scripted upstream, in one process, and
-//! must see what a provider shows. Between the two stands a tap, which knows what the client sent.
+//! Each client's script (`tests/clients`) goes through its scenarios against the scripted upstream, in one process: once
+//! without the server, to see what a provider shows, and once through it. It must see the same, and what reaches the upstream
+//! must be what the client sent, which a tap before the server knows.
 
 mod expected;
 pub(crate) mod installed;
+mod pages;
 mod script;
 mod sent;
 
@@ -13,17 +15,36 @@ use contexture_upstream_testkit::{ScriptedProvider, Tap, Upstream};
 use installed::Installed;
 use script::Script;
 
+use crate::stand::Stand;
+
 async fn check(name: &str) {
     let Some(installed) = Installed::find() else {
         return;
     };
     let script = Script::new(&installed, name);
-    let upstream = Upstream::start(ScriptedProvider::default()).await;
-    let tap = Tap::start(&upstream.base()).await;
-    let saw = script.run(&tap.base()).await;
+    let direct = Upstream::start(ScriptedProvider::default()).await;
+    let saw = script.run(&direct.base()).await;
     expected::check(name, &saw);
-    expected::clients_left(&upstream, &saw).await;
+
+    let upstream = Upstream::start(ScriptedProvider::default()).await;
+    let server = Stand::with(&passing_to(&upstream)).await;
+    let tap = Tap::start(&format!("http://{}", server.address)).await;
+    let sees = script.run(&tap.base()).await;
+    expected::compare(name, &saw, &sees);
     sent::compare(&tap.sent().await, &upstream.received());
+    expected::clients_left(&upstream, &saw).await;
+}
+
+/// A configuration with every format, all of them there.
+fn passing_to(upstream: &Upstream) -> String {
+    let formats = ["openai", "anthropic", "gemini"].iter();
+    let section = |format| {
+        format!(
+            "[upstreams.{format}]\nformat = \"{format}\"\nbase_url = \"{}\"\n",
+            upstream.base()
+        )
+    };
+    formats.map(section).collect()
 }
 
 #[tokio::test]
