@@ -46,11 +46,11 @@ async fn what_is_answered_is_described() {
     let said = String::from_utf8_lossy(&output.stdout);
     let failed = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{said}\n{failed}");
-    let description = stand.get("/openapi.json").await.ok();
-    let paths = description["paths"].as_object().unwrap().values();
-    let operations: usize = paths.map(|path| path.as_object().unwrap().len()).sum();
-    assert!(
-        said.contains(&format!("Tested: {}", operations - 1)),
-        "{said}"
-    );
+    // All but the one that was left out.
+    let number = |before: &str| {
+        let digits = said.split(before).nth(1).unwrap().trim_start();
+        let digits = digits.split_whitespace().next().unwrap();
+        digits.parse::<usize>().unwrap()
+    };
+    assert_eq!(number("selected /") - 1, number("Tested:"), "{said}");
 }
