@@ -103,7 +103,6 @@ fn unknown(name: &str) -> io::Error {
 }
 
 #[cfg(test)]
-#[expect(clippy::unwrap_used, reason = "a failed unwrap is the failed test")]
 mod tests {
     use std::io::Write;
 

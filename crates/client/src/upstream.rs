@@ -127,6 +127,10 @@ impl Upstream {
         let sent = timeout(self.first_byte, ask.send()).await;
         let sent = sent.map_err(|_| silent(self.first_byte))?;
         let answer = sent.map_err(|error| UpstreamError::Unreachable { why: why(error) })?;
+        if answer.status() == StatusCode::SWITCHING_PROTOCOLS {
+            let why = "it changed to another protocol, which nobody asked for".to_owned();
+            return Err(UpstreamError::Unreachable { why });
+        }
         Ok(Passed {
             status: answer.status(),
             headers: answer.headers().clone(),
@@ -230,7 +234,6 @@ impl fmt::Debug for PassedBody {
 }
 
 #[cfg(test)]
-#[expect(clippy::unwrap_used, reason = "a failed unwrap is the failed test")]
 mod tests {
     use super::*;
 

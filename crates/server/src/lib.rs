@@ -13,6 +13,7 @@ mod auth;
 pub mod config;
 pub mod documents;
 mod extract;
+mod framing;
 mod keys;
 mod limits;
 mod listen;

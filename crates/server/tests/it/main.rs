@@ -7,6 +7,7 @@
     reason = "a failed unwrap is the failed test"
 )]
 
+mod abuse;
 mod branches;
 mod cassettes;
 mod clients;

@@ -1,0 +1,63 @@
+//! Requests that could be read in two ways: they are refused, and their connection is closed.
+//!
+//! Whoever passes requests on must read them as everybody before and behind it does, or one request becomes two on the
+//! way. Most of what is unclear the HTTP library refuses while it reads; a length beside chunks it ignores, and it closes
+//! the connection behind the answer (RFC 9112, 6.3). Here is what it lets through.
+//!
+//! An `upgrade` is no such thing: it is an offer, which is not taken and goes no further.
+
+use axum::extract::Request;
+use axum::http::header::{CONNECTION, HOST, TRANSFER_ENCODING};
+use axum::http::{HeaderMap, HeaderValue, Method, Version};
+use axum::middleware::Next;
+use axum::response::{IntoResponse as _, Response};
+
+use crate::problem::{Code, Problem};
+
+/// Refuses what is not clear.
+pub(crate) async fn clear(request: Request, next: Next) -> Response {
+    let Err(why) = check(&request) else {
+        return next.run(request).await;
+    };
+    let mut response = Problem::new(Code::BadHeader, why).into_response();
+    let close = HeaderValue::from_static("close");
+    response.headers_mut().insert(CONNECTION, close);
+    response
+}
+
+fn check(request: &Request) -> Result<(), &'static str> {
+    if request.method() == Method::CONNECT {
+        return Err("there are no tunnels here");
+    }
+    encoding(request.headers())?;
+    let mut hosts = request.headers().get_all(HOST).iter();
+    let host = hosts.next();
+    if hosts.next().is_some() {
+        return Err("there is more than one `host`");
+    }
+    if host.is_none() && request.version() >= Version::HTTP_11 {
+        return Err("there is no `host`");
+    }
+    let Some(named) = request.uri().authority() else {
+        return Ok(());
+    };
+    let same = |host: &HeaderValue| {
+        host.as_bytes()
+            .eq_ignore_ascii_case(named.as_str().as_bytes())
+    };
+    match host.is_none_or(same) {
+        true => Ok(()),
+        false => Err("the request's line and `host` name different hosts"),
+    }
+}
+
+/// A body comes in chunks or as it is, and in no other way.
+fn encoding(headers: &HeaderMap) -> Result<(), &'static str> {
+    let mut encodings = headers.get_all(TRANSFER_ENCODING).iter();
+    let chunked = |value: &HeaderValue| value.as_bytes().eq_ignore_ascii_case(b"chunked");
+    match (encodings.next(), encodings.next()) {
+        (None, _) => Ok(()),
+        (Some(one), None) if chunked(one) => Ok(()),
+        _ => Err("the only `transfer-encoding` that is known is `chunked`, once"),
+    }
+}

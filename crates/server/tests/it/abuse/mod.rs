@@ -1,0 +1,5 @@
+//! Callers who mean harm, and callers who do not know better.
+
+mod corpus;
+mod smuggling;
+mod wire;
