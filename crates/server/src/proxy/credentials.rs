@@ -5,7 +5,7 @@
 //! for the upstream is sent in the place of all others. None is stored or logged.
 
 use axum::http::header::AUTHORIZATION;
-use axum::http::{HeaderMap, HeaderName, StatusCode};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use contexture::client::ApiKey;
 
 use crate::app::App;
@@ -55,37 +55,38 @@ pub(crate) fn admit(
     Ok(principal)
 }
 
-/// Whose key it is: of `x-contexture-key`, which goes no further, or of a provider's place, which is emptied.
+/// Whose key it is: of `x-contexture-key`, which goes no further, or of a provider's place. Every place with a key of
+/// ours is emptied.
 fn with_key(app: &App, came: &HeaderMap, out: &mut Outgoing) -> Result<Principal, Refusal> {
-    let unknown = || {
-        let message = "this key is not known here; `contexture keys new` makes one";
-        Refusal::new(StatusCode::UNAUTHORIZED, "unauthenticated", message)
-    };
-    if let Some(ours) = came.get(KEY_HEADER) {
-        let ours = ours.to_str().map_err(|_| unknown())?;
-        return app.keys().bearer(ours.trim()).cloned().ok_or_else(unknown);
-    }
+    let refused =
+        |message: &str| Refusal::new(StatusCode::UNAUTHORIZED, "unauthenticated", message);
+    let mut bearer = None;
     for slot in SLOTS {
-        let value = out.headers.get(&slot).and_then(|value| value.to_str().ok());
-        let key = value.map(|value| value.strip_prefix("Bearer ").unwrap_or(value).trim());
-        if let Some(principal) = key.and_then(|key| app.keys().bearer(key)) {
-            let principal = principal.clone();
+        let mut values = out.headers.get_all(&slot).iter();
+        if let Some(principal) = values.find_map(|value| bearer_of(app, value)) {
+            bearer.get_or_insert(principal.clone());
             out.headers.remove(slot);
-            return Ok(principal);
         }
     }
     let key = out.query.as_deref().and_then(parameter);
     if let Some(principal) = key.and_then(|key| app.keys().bearer(key)) {
-        let principal = principal.clone();
+        bearer.get_or_insert(principal.clone());
         out.query = out.query.as_deref().map(without_parameter);
-        return Ok(principal);
     }
-    let message = "a key of this server is needed: as `x-contexture-key`, or where the provider's key would stand";
-    Err(Refusal::new(
-        StatusCode::UNAUTHORIZED,
-        "unauthenticated",
-        message,
-    ))
+    if let Some(ours) = came.get(KEY_HEADER) {
+        let principal = bearer_of(app, ours).cloned();
+        return principal
+            .ok_or_else(|| refused("this key is not known here; `contexture keys new` makes one"));
+    }
+    bearer.ok_or_else(|| {
+        refused("a key of this server is needed: as `x-contexture-key`, or where the provider's key would stand")
+    })
+}
+
+fn bearer_of<'a>(app: &'a App, value: &HeaderValue) -> Option<&'a Principal> {
+    let value = value.to_str().ok()?;
+    app.keys()
+        .bearer(value.strip_prefix("Bearer ").unwrap_or(value).trim())
 }
 
 fn remove_all(out: &mut Outgoing) {
