@@ -1,6 +1,9 @@
 //! Callers who mean harm, and callers who do not know better.
 
+mod canary;
+mod capture;
 mod corpus;
 mod places;
+mod secrets;
 mod smuggling;
 mod wire;
