@@ -24,8 +24,10 @@ pub(crate) async fn enter(
     let permit = app.load().enter(&principal.owner)?;
     let span =
         tracing::debug_span!("request", owner = %principal.owner, key = principal.key.as_deref());
-    request.extensions_mut().insert(principal);
-    Ok(permit.through(next.run(request).instrument(span).await))
+    request.extensions_mut().insert(principal.clone());
+    let mut response = permit.through(next.run(request).instrument(span).await);
+    response.extensions_mut().insert(principal);
+    Ok(response)
 }
 
 fn identify(app: &App, headers: &HeaderMap) -> Result<Principal, Problem> {

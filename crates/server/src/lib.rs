@@ -9,6 +9,7 @@
 mod accept;
 mod api;
 mod app;
+mod audit;
 mod auth;
 pub mod config;
 pub mod documents;

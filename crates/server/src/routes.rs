@@ -13,7 +13,7 @@ use utoipa_axum::routes;
 use crate::app::App;
 use crate::documents::ProblemDocument;
 use crate::problem::{Code, Problem};
-use crate::{accept, api, auth, extract, framing, limits, metrics, proxy};
+use crate::{accept, api, audit, auth, extract, framing, limits, metrics, proxy};
 
 /// The API's description.
 #[derive(utoipa::OpenApi)]
@@ -91,6 +91,7 @@ pub(crate) fn router(app: &App) -> Router {
         .method_not_allowed_fallback(other_method)
         .route_layer(DefaultBodyLimit::max(body_bytes));
     own.fallback_service(proxy::router(app))
+        .layer(from_fn(audit::tell))
         .layer(from_fn(framing::clear))
         .layer(from_fn(metrics::measure))
         .with_state(app.clone())

@@ -52,7 +52,7 @@ async fn through(
         let document = RequestDocument::of(&place.upstream.name, wishes.conversation.as_ref());
         let (id, telling) = app.outcomes().begin(&principal.owner, document);
         let asked = Asked {
-            owner: principal.owner,
+            owner: principal.owner.clone(),
             call,
             headers: parts.headers.clone(),
             body: body.clone(),
@@ -81,7 +81,9 @@ async fn through(
         None => respond(passed.status, &passed.headers, Tee::unheard(passed.body)),
         Some(listening) => listening.respond(passed, wait).await,
     };
-    Ok(permit.through(response))
+    let mut response = permit.through(response);
+    response.extensions_mut().insert(principal);
+    Ok(response)
 }
 
 /// The body: matching needs all of it, and an answer may not begin before it has come.

@@ -29,6 +29,14 @@ impl Capture {
         self.0.lock().unwrap().clone()
     }
 
+    /// The lines of a target.
+    pub(super) fn of(&self, target: &str) -> Vec<String> {
+        let start = format!("{target}:");
+        let text = self.text();
+        let lines = text.lines().filter(|line| line.starts_with(&start));
+        lines.map(str::to_owned).collect()
+    }
+
     fn line(&self, target: &str, fields: impl FnOnce(&mut Line)) {
         let mut line = Line(format!("{target}:"));
         fields(&mut line);

@@ -1,5 +1,6 @@
 //! Callers who mean harm, and callers who do not know better.
 
+mod audit;
 mod canary;
 mod capture;
 mod corpus;
