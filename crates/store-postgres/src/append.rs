@@ -14,6 +14,7 @@ use crate::branch::{self, BranchRow};
 use crate::conv::{Conv, Key, take};
 use crate::event;
 use crate::fault::Fault;
+use crate::key_value;
 use crate::node_row::{self, Known, Slots};
 use crate::path::{Position, Tip, contains, insert_segment};
 use crate::path_index;
@@ -81,6 +82,7 @@ pub(crate) async fn append(
     if let Some(claim) = request.ends_stream {
         stream::end(tx, &conv, claim, request.at_ms).await?;
     }
+    let versions = key_value::put_all(tx, owner, &request.entries).await?;
     let before = row.tip.position.depth;
     let row = write_items(tx, &mut conv, request, row, root_no, &counters)?;
     let after = Position {
@@ -94,6 +96,7 @@ pub(crate) async fn append(
         branch: Some(row.name),
         sibling,
         blobs,
+        versions,
         ..appended(request, &row.tip)
     })
 }
@@ -159,6 +162,7 @@ fn appended(request: &AppendRequest, tip: &Tip) -> Appended {
         sibling: false,
         replayed: false,
         blobs: Vec::new(),
+        versions: Vec::new(),
     }
 }
 

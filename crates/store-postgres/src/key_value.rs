@@ -2,7 +2,7 @@
 
 use contexture_ir::{ConversationId, Owner};
 use contexture_store::{Entry, EntryCursor, EntryPage, KeyScope, ListEntries, PutEntry, rules};
-use futures_util::future::try_join;
+use futures_util::future::{try_join, try_join_all};
 use tokio_postgres::Row;
 
 use crate::blob::check;
@@ -179,22 +179,66 @@ pub(crate) async fn put(
     scope: &KeyScope,
     put: &PutEntry,
 ) -> Result<u64, Fault> {
+    let ((), stored) = try_join(lock_scope(tx, owner, scope), lock(tx, owner, scope, put)).await?;
+    write(tx, owner, scope, put, stored)
+}
+
+/// Writes or deletes values; gives their new versions. The conversation that some are of is locked.
+pub(crate) async fn put_all(
+    tx: &mut Tx<'_>,
+    owner: &Owner,
+    puts: &[(KeyScope, PutEntry)],
+) -> Result<Vec<u64>, Fault> {
+    let mut sorted: Vec<(usize, &(KeyScope, PutEntry))> = puts.iter().enumerate().collect();
+    // All writers lock in one order, so that no two wait for each other.
+    sorted.sort_by(|(_, (a, x)), (_, (b, y))| (a, &x.key).cmp(&(b, &y.key)));
+    let locks = sorted
+        .iter()
+        .map(|(_, (scope, put))| lock(tx, owner, scope, put));
+    let stored = try_join_all(locks).await?;
+    let mut versions = Vec::new();
+    for ((at, (scope, put)), stored) in sorted.into_iter().zip(stored) {
+        versions.push((at, write(tx, owner, scope, put, stored)?));
+    }
+    versions.sort_unstable();
+    Ok(versions.into_iter().map(|(_, version)| version).collect())
+}
+
+/// What is stored under a key: its version, and whether there is a value.
+type Stored = Option<(i64, bool)>;
+
+/// Locks what is stored under a key.
+async fn lock(
+    tx: &Tx<'_>,
+    owner: &Owner,
+    scope: &KeyScope,
+    put: &PutEntry,
+) -> Result<Stored, Fault> {
     let (kind, name) = columns(scope);
     let key = Bytea::Text(put.key.as_str().into());
     let row = tx.row(
         "SELECT version, value IS NOT NULL FROM contexture.key_values \
          WHERE owner = $1 AND scope_kind = $2 AND scope = $3 AND key = $4 FOR UPDATE",
-        params![owner.as_str(), kind, name.clone(), key.clone()],
+        params![owner.as_str(), kind, name, key],
     );
-    let ((), row) = try_join(lock_scope(tx, owner, scope), row).await?;
-    let (version, is_present): (i64, bool) = match &row {
-        Some(row) => (get(row, 0)?, get(row, 1)?),
-        None => (0, false),
-    };
+    let row = row.await?;
+    row.map(|row| Ok((get(&row, 0)?, get(&row, 1)?)))
+        .transpose()
+}
+
+/// Writes what is locked.
+fn write(
+    tx: &mut Tx<'_>,
+    owner: &Owner,
+    scope: &KeyScope,
+    put: &PutEntry,
+    stored: Stored,
+) -> Result<u64, Fault> {
+    let (version, is_present) = stored.unwrap_or((0, false));
     let present = u64::try_from(version).ok().filter(|_| is_present);
     rules::check_version(put, present)?;
     let next = version.saturating_add(1);
-    let sql = match row {
+    let sql = match stored {
         Some(_) => {
             "UPDATE contexture.key_values \
              SET version = $5, at_ms = $6, value_check = $7, value = $8 \
@@ -207,13 +251,14 @@ pub(crate) async fn put(
              VALUES ($1, $2, $3, $4, $5, $6, $7, $8)"
         }
     };
+    let (kind, name) = columns(scope);
     tx.later(
         sql,
         params![
             owner.as_str(),
             kind,
             name,
-            key,
+            Bytea::Text(put.key.as_str().into()),
             next,
             put.at_ms,
             put.value.as_deref().map(check),

@@ -207,7 +207,7 @@ impl Store for PostgresStore {
         id: &ConversationId,
         request: AppendRequest,
     ) -> Result<Appended, Error> {
-        rules::check_append(&request, &self.limits)?;
+        rules::check_append(id, &request, &self.limits)?;
         let terms = search_index::terms(&request);
         let _wake = self.signals.wake_conversation(owner, id);
         // Without items nothing would tell a repetition.

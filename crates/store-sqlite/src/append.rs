@@ -14,6 +14,7 @@ use crate::branch::{self, BranchRow};
 use crate::conv::{Conv, take};
 use crate::event;
 use crate::fault::Fault;
+use crate::key_value;
 use crate::node_row::{self, Slot, small};
 use crate::path::{Position, Tip, insert_segment, on_path};
 use crate::path_index;
@@ -120,6 +121,7 @@ fn appended(
         sibling,
         replayed: false,
         blobs: blobs.map(|bytes| BlobId::of(&conv.owner, bytes)).collect(),
+        versions: Vec::new(),
     }
 }
 
@@ -262,6 +264,9 @@ fn write(
     if let Some(claim) = request.ends_stream {
         stream::end(conn, conv, claim, request.at_ms)?;
     }
+    let entries = request.entries.iter();
+    let versions = entries.map(|(scope, put)| key_value::put(conn, &conv.owner, scope, put));
+    let versions = versions.collect::<Result<Vec<_>, _>>()?;
     if let (Some(head), false) = (row.tip.node, request.items.is_empty()) {
         let kind = EventKind::Appended {
             branch: row.name.clone(),
@@ -273,7 +278,10 @@ fn write(
     }
     conv.nodes = conv.nodes.saturating_add(small(request.items.len() as u64));
     conv.save(conn)?;
-    Ok(appended(conv, request, &row.tip, Some(row.name), sibling))
+    Ok(Appended {
+        versions,
+        ..appended(conv, request, &row.tip, Some(row.name), sibling)
+    })
 }
 
 /// The key of the branch's next node; opens a segment if the branch has none or it is full.

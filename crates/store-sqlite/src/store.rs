@@ -308,7 +308,7 @@ impl Store for SqliteStore {
         id: &ConversationId,
         request: AppendRequest,
     ) -> Result<Appended, Error> {
-        let bytes = rules::check_append(&request, &self.limits)?;
+        let bytes = rules::check_append(id, &request, &self.limits)?;
         let wake = self.signals.wake_conversation(owner, id);
         let (owner, id, limits) = (owner.clone(), id.clone(), Arc::clone(&self.limits));
         let (request, terms) = with_terms(request).await?;

@@ -10,9 +10,9 @@ use std::sync::Arc;
 
 use contexture_ir::{BranchName, CheckpointName, ConversationId, NodeId, Owner};
 use contexture_store::{
-    Activation, AppendAt, AppendRequest, Appended, At, BranchLabel, Error, Fence, NewBranch,
-    NewConversation, OnMoved, ReadRequest, RedactRequest, RefChange, StateChange, StateKey,
-    StatePatch, Store,
+    Activation, AppendAt, AppendRequest, Appended, At, BranchLabel, Error, Expected, Fence,
+    KeyScope, ListEntries, NewBranch, NewConversation, OnMoved, PutEntry, ReadRequest,
+    RedactRequest, RefChange, StateChange, StateKey, StatePatch, Store,
 };
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -85,6 +85,19 @@ pub struct Append {
     pub patch: BTreeMap<u8, Option<u8>>,
     /// The first item that carries the new state.
     pub from: usize,
+    /// A value outside the tree that is written with it.
+    pub entry: Option<Along>,
+}
+
+/// A value outside the tree that is written with an append.
+#[derive(Clone, Debug)]
+pub struct Along {
+    /// Which of three.
+    pub key: u8,
+    /// The value; `None` deletes it.
+    pub value: Option<u8>,
+    /// Whether another version is expected than there is.
+    pub stale: bool,
 }
 
 fn an_append() -> impl Strategy<Value = Append> {
@@ -96,9 +109,10 @@ fn an_append() -> impl Strategy<Value = Append> {
         1_usize..6,
         prop::collection::btree_map(0_u8..5, prop::option::weighted(0.8, 0_u8..4), 0..3),
         0_usize..3,
+        prop::option::weighted(0.3, an_entry()),
     )
         .prop_map(
-            |(branch, back, on_moved, fence, count, patch, from)| Append {
+            |(branch, back, on_moved, fence, count, patch, from, entry)| Append {
                 branch,
                 back,
                 on_moved,
@@ -106,8 +120,15 @@ fn an_append() -> impl Strategy<Value = Append> {
                 count,
                 patch,
                 from,
+                entry,
             },
         )
+}
+
+fn an_entry() -> impl Strategy<Value = Along> {
+    let value = prop::option::weighted(0.8, 0_u8..4);
+    let stale = prop_oneof![3 => Just(false), 1 => Just(true)];
+    (0_u8..3, value, stale).prop_map(|(key, value, stale)| Along { key, value, stale })
 }
 
 /// Any operation, appends most often.
@@ -202,6 +223,8 @@ struct Model {
     /// Appends that succeeded, with what they answered.
     done: Vec<(AppendRequest, Appended)>,
     events: u64,
+    /// Values outside the tree and their versions.
+    entries: BTreeMap<u8, (Option<u8>, u64)>,
 }
 
 struct ModelNode {
@@ -438,6 +461,26 @@ impl Model {
         }
     }
 
+    fn entries(&self, chat: &Chat, append: &Append) -> Vec<(KeyScope, PutEntry)> {
+        let put = |entry: &Along| {
+            let (value, version) = self.entries.get(&entry.key).copied().unwrap_or_default();
+            let expect = match (value, entry.stale) {
+                (_, true) => Expected::Version(version + 1),
+                (None, false) => Expected::Absent,
+                (Some(_), false) => Expected::Version(version),
+            };
+            PutEntry {
+                key: entry.key.to_string(),
+                value: entry.value.map(|value| Arc::from([value])),
+                expect,
+                at_ms: NOW,
+            }
+        };
+        let scope = || KeyScope::Conversation(chat.id.clone());
+        let put = append.entry.iter().map(put);
+        put.map(|put| (scope(), put)).collect()
+    }
+
     async fn append(&mut self, chat: &Chat, append: &Append) -> Result<(), String> {
         let at = append.branch % self.branches.len();
         let (branch, path) = (&self.branches[at], self.branches[at].path.clone());
@@ -457,6 +500,7 @@ impl Model {
             on_moved: append.on_moved,
             fence,
             patch: patch(&append),
+            entries: self.entries(chat, &append),
             ..self.request(
                 match &expected {
                     None => AppendAt::Tip {
@@ -477,7 +521,15 @@ impl Model {
         if moved && append.on_moved == OnMoved::Refuse {
             return expect(&result, "head_moved");
         }
+        if append.entry.as_ref().is_some_and(|entry| entry.stale) {
+            return expect(&result, "version_conflict");
+        }
         expect(&result, "ok")?;
+        if let Some(entry) = &append.entry {
+            let (value, version) = self.entries.entry(entry.key).or_default();
+            *value = entry.value;
+            *version += 1;
+        }
         self.events += 1;
         if moved {
             let sibling = self.next_name(branch_name.as_str());
@@ -606,6 +658,21 @@ impl Model {
             self.compare_path(chat, At::Node(node.id), &node.path)
                 .await?;
         }
+        let list = ListEntries::of(KeyScope::Conversation(chat.id.clone()), "");
+        let kept = chat.store.entries(&chat.owner, list).await;
+        let kept = kept.map_err(|error| error.to_string())?.entries;
+        let got = kept.iter().map(|(_, entry)| {
+            let value = entry.value.first().copied();
+            (entry.key.clone(), (value, entry.version))
+        });
+        let wanted = self
+            .entries
+            .iter()
+            .filter(|(_, (value, _))| value.is_some());
+        let wanted: Vec<_> = wanted
+            .map(|(key, entry)| (key.to_string(), *entry))
+            .collect();
+        same("values", &got.collect::<Vec<_>>(), &wanted)?;
         let record = chat.store.conversation(&chat.owner, &chat.id).await;
         let record = record.map_err(|error| error.to_string())?;
         same("nodes", &record.nodes, &(self.nodes.len() as u64))?;

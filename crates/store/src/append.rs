@@ -5,6 +5,7 @@ use std::sync::Arc;
 use contexture_ir::{BranchName, NodeId};
 
 use crate::blob::BlobId;
+use crate::key_value::{KeyScope, PutEntry};
 use crate::node::NewItem;
 use crate::path_index::PathMark;
 use crate::refs::{Fence, NewBranch};
@@ -33,6 +34,12 @@ pub struct AppendRequest {
     /// Places in the index of histories, in the same transaction. They are of these items. A
     /// repeated append leaves what is stored.
     pub paths: Vec<PathMark>,
+    /// Values outside the tree, in the same transaction, each key once. A conversation's are of this
+    /// one. One that is not as its write expects is
+    /// [`Error::VersionConflict`](crate::Error::VersionConflict), and nothing is stored. They are
+    /// written also where the items go on a sibling. Needs items. A repeated append leaves what is
+    /// stored.
+    pub entries: Vec<(KeyScope, PutEntry)>,
     /// The stream whose answer the items are. It is completed if it is still running, and its
     /// chunks are removed; its record stays, so that a reader that has seen them all learns of the
     /// end. Needs items. With a stale claim the append is
@@ -43,7 +50,7 @@ pub struct AppendRequest {
 }
 
 impl AppendRequest {
-    /// Appends `items` at `at`: no fence, no patch, no blobs, a moved head is refused.
+    /// Appends `items` at `at` and nothing else; a moved head is refused.
     #[must_use]
     pub fn new(at: AppendAt, items: Vec<NewItem>, at_ms: i64) -> Self {
         Self {
@@ -55,6 +62,7 @@ impl AppendRequest {
             blobs: Vec::new(),
             response: None,
             paths: Vec::new(),
+            entries: Vec::new(),
             ends_stream: None,
             at_ms,
         }
@@ -115,4 +123,6 @@ pub struct Appended {
     pub replayed: bool,
     /// The blobs' ids, in order.
     pub blobs: Vec<BlobId>,
+    /// The new versions of the entries, in order. A replay, which writes none, tells none.
+    pub versions: Vec<u64>,
 }

@@ -14,7 +14,10 @@ pub struct Limits {
     pub item_bytes: usize,
     /// Items of one append. Default 4,096.
     pub append_items: usize,
-    /// Bytes of one append: items, blobs, state values and the answer together. Default 64 MiB.
+    /// Values outside the tree of one append. Default 1,024.
+    pub append_entries: usize,
+    /// Bytes of one append: items, blobs, state values, the answer and values outside the tree
+    /// together. Default 64 MiB.
     pub append_bytes: usize,
     /// Bytes of a conversation's metadata, as compact JSON. Default 64 KiB.
     pub metadata_bytes: usize,
@@ -47,6 +50,7 @@ impl Default for Limits {
         Self {
             item_bytes: 16 << 20,
             append_items: 4096,
+            append_entries: 1024,
             append_bytes: 64 << 20,
             metadata_bytes: 64 << 10,
             metadata_keys: 256,

@@ -39,8 +39,8 @@ use crate::stream_signal::StreamSignal;
 /// **Atomic.** Each call is one transaction, for whoever looks (deleting goes on after what can be
 /// seen is gone): an error leaves nothing behind, except
 /// [`Error::OutcomeUnknown`], after which the same call may be repeated. A dropped future leaves
-/// nothing, or the complete call. An append stores its nodes, blobs, state, the branch's move, a
-/// new branch and the event together.
+/// nothing, or the complete call. An append stores its nodes, blobs, state, values outside the tree,
+/// the branch's move, a new branch and the event together.
 ///
 /// **Durable.** What was acknowledged survives a crash, as far as the backend's durability setting
 /// says; the in-memory store keeps nothing beyond its own life.
@@ -69,7 +69,7 @@ use crate::stream_signal::StreamSignal;
 /// # The order in which an append is judged
 ///
 /// limits and contradictions, the owner and conversation, replay, the branch, the fence, the
-/// head, references to nodes, state, the answer, the stream. The first failure is the error. A stale fence is
+/// head, references to nodes, state, the answer, the stream, values outside the tree. The first failure is the error. A stale fence is
 /// refused even where a sibling was allowed.
 #[async_trait]
 pub trait Store: KeyValues + fmt::Debug {

@@ -35,6 +35,16 @@ async fn put(chat: &Chat, key: &str, value: Option<&str>, expect: Expected) {
     .await;
 }
 
+/// A value that is written with an append.
+fn along() -> PutEntry {
+    PutEntry {
+        key: "along".to_owned(),
+        value: Some(Arc::from(*b"value")),
+        expect: Expected::Absent,
+        at_ms: NOW,
+    }
+}
+
 /// Every kind of write to one conversation.
 async fn write_everything(chat: &Chat) {
     let (store, owner, id) = (&chat.store, &chat.owner, &chat.id);
@@ -56,6 +66,7 @@ async fn write_everything(chat: &Chat) {
         AppendRequest {
             patch: StatePatch::put(secret, 1, *b"value"),
             blobs: vec![Arc::from(*b"blob")],
+            entries: vec![(KeyScope::Conversation(id.clone()), along())],
             ..AppendRequest::new(Chat::at_tip("main"), vec![item("a"), item("b")], NOW)
         },
         AppendRequest::new(Chat::at_head("main", Some("b")), vec![item("c")], NOW),

@@ -24,6 +24,7 @@ mod responses;
 mod searching;
 mod states;
 mod streaming;
+mod together;
 mod upkeep;
 mod watching;
 
@@ -174,6 +175,15 @@ static TABLE: &[Behaviour] = table! {
         a_conversations_entries_go_with_it
         events_tell_everything_in_order
         failures_leave_no_event;
+    Base together:
+        entries_come_with_their_nodes
+        a_conflict_stores_nothing
+        a_refused_append_writes_none
+        a_repetition_changes_no_value
+        a_late_answer_brings_them_to_its_branch
+        owners_never_meet
+        limits_and_contradictions_are_refused
+        writers_at_once_lose_no_update;
     Base watching:
         followers_see_each_event_once
         each_event_wakes_a_follower

@@ -238,10 +238,21 @@ fn appends() -> Vec<AppendRequest> {
     let requests = places.into_iter().flat_map(|(at, on_moved)| {
         ["intruder", "b"].map(|word| AppendRequest {
             on_moved,
+            entries: vec![(KeyScope::Owner, intruding())],
             ..AppendRequest::new(at.clone(), vec![item(word)], NOW)
         })
     });
     requests.collect()
+}
+
+/// What would be written with it.
+fn intruding() -> PutEntry {
+    PutEntry {
+        key: "intruding".to_owned(),
+        value: Some(Arc::from(*b"x")),
+        expect: Expected::Any,
+        at_ms: NOW,
+    }
 }
 
 fn answer() -> ResponseId {

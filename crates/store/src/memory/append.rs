@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use contexture_ir::{Audience, BranchName, ContentHash, MessageId, NodeId, Owner};
 
+use super::entries::Entries;
 use super::tree::{Placed, Tree};
 use crate::append::{AppendAt, AppendRequest, Appended};
-
 use crate::blob::BlobId;
 use crate::error::{Error, Thing};
 use crate::event::EventKind;
@@ -29,7 +29,8 @@ impl Tree {
     pub(super) fn append(
         &mut self,
         owner: &Owner,
-        request: AppendRequest,
+        mut request: AppendRequest,
+        entries: &mut Entries,
         limits: &Limits,
     ) -> Result<Appended, Error> {
         if rules::replay(&request.items, &self.stored(&request.items))? {
@@ -58,7 +59,11 @@ impl Tree {
         if let Some(claim) = request.ends_stream {
             self.streams.check_end(claim)?;
         }
-        Ok(self.write(owner, request, target, root, merged, &counters))
+        let versions = entries.put_all(owner, std::mem::take(&mut request.entries))?;
+        Ok(Appended {
+            versions,
+            ..self.write(owner, request, target, root, merged, &counters)
+        })
     }
 
     fn stored(&self, items: &[NewItem]) -> Vec<Option<Stored>> {
@@ -93,6 +98,7 @@ impl Tree {
             sibling: false,
             replayed: true,
             blobs: blob_ids(owner, request),
+            versions: Vec::new(),
         })
     }
 
@@ -229,6 +235,7 @@ impl Tree {
             sibling: target.sibling,
             replayed: false,
             blobs,
+            versions: Vec::new(),
         }
     }
 

@@ -53,6 +53,21 @@ impl Entries {
         EntryPage { entries, next }
     }
 
+    /// Writes all of them, or none. They are within the limits already, and no key stands twice.
+    pub(super) fn put_all(
+        &mut self,
+        owner: &Owner,
+        puts: Vec<(KeyScope, PutEntry)>,
+    ) -> Result<Vec<u64>, Error> {
+        for (scope, put) in &puts {
+            let present = self.get(owner, scope, &put.key);
+            rules::check_version(put, present.map(|entry| entry.version))?;
+        }
+        let puts = puts.into_iter();
+        puts.map(|(scope, put)| self.put(owner, &scope, put))
+            .collect()
+    }
+
     /// `put` is within the limits already.
     pub(super) fn put(
         &mut self,

@@ -55,9 +55,11 @@ pub struct MemoryStore {
     signals: StreamSignals,
 }
 
+type Trees = BTreeMap<Owner, BTreeMap<ConversationId, Tree>>;
+
 #[derive(Debug, Default)]
 struct World {
-    trees: BTreeMap<Owner, BTreeMap<ConversationId, Tree>>,
+    trees: Trees,
     entries: Entries,
     paths: Paths,
 }
@@ -95,8 +97,23 @@ impl MemoryStore {
 
 impl World {
     fn tree(&mut self, owner: &Owner, id: &ConversationId) -> Result<&mut Tree, Error> {
-        let tree = self.trees.get_mut(owner).and_then(|own| own.get_mut(id));
-        tree.ok_or_else(|| Error::not_found(Thing::Conversation, id))
+        tree(&mut self.trees, owner, id)
+    }
+
+    fn append(
+        &mut self,
+        owner: &Owner,
+        id: &ConversationId,
+        request: AppendRequest,
+        limits: &Limits,
+    ) -> Result<Appended, Error> {
+        let marks = request.paths.clone();
+        let tree = tree(&mut self.trees, owner, id)?;
+        let appended = tree.append(owner, request, &mut self.entries, limits)?;
+        if !appended.replayed {
+            self.paths.add(owner, id, &marks);
+        }
+        Ok(appended)
     }
 
     fn trees(&self, owner: &Owner) -> impl Iterator<Item = &Tree> {
@@ -141,6 +158,15 @@ impl World {
         }
         Ok(())
     }
+}
+
+fn tree<'a>(
+    trees: &'a mut Trees,
+    owner: &Owner,
+    id: &ConversationId,
+) -> Result<&'a mut Tree, Error> {
+    let tree = trees.get_mut(owner).and_then(|own| own.get_mut(id));
+    tree.ok_or_else(|| Error::not_found(Thing::Conversation, id))
 }
 
 #[async_trait]
@@ -237,16 +263,9 @@ impl Store for MemoryStore {
         id: &ConversationId,
         request: AppendRequest,
     ) -> Result<Appended, Error> {
-        rules::check_append(&request, &self.limits)?;
+        rules::check_append(id, &request, &self.limits)?;
         let _wake = self.signals.wake_conversation(owner, id);
-        let mut world = self.world();
-        let marks = request.paths.clone();
-        let appended = world.tree(owner, id)?;
-        let appended = appended.append(owner, request, &self.limits)?;
-        if !appended.replayed {
-            world.paths.add(owner, id, &marks);
-        }
-        Ok(appended)
+        self.world().append(owner, id, request, &self.limits)
     }
 
     async fn read(

@@ -15,7 +15,11 @@ use crate::redact::RedactRequest;
 use crate::state::StateOp;
 
 /// Whether an append is within the limits and does not contradict itself. Gives its size in bytes.
-pub fn check_append(request: &AppendRequest, limits: &Limits) -> Result<usize, Error> {
+pub fn check_append(
+    id: &ConversationId,
+    request: &AppendRequest,
+    limits: &Limits,
+) -> Result<usize, Error> {
     let items = request.items.len();
     within("append_items", limits.append_items, items)?;
     if items == 0 {
@@ -54,6 +58,7 @@ pub fn check_append(request: &AppendRequest, limits: &Limits) -> Result<usize, E
         return Err(Error::invalid("paths", why));
     }
     bytes += check_patch(request, limits)?;
+    bytes += check_entries(id, request, limits)?;
     if let Some(response) = &request.response {
         within("response_bytes", limits.response_bytes, response.size())?;
         if response
@@ -75,6 +80,10 @@ fn check_empty(request: &AppendRequest) -> Result<(), Error> {
     }
     if request.response.is_some() {
         return Err(Error::invalid("append", "a response has an item"));
+    }
+    if !request.entries.is_empty() {
+        let why = "without an item nothing tells whether they are written";
+        return Err(Error::invalid("entries", why));
     }
     let why = if !matches!(request.at, AppendAt::New(_)) {
         "no items"
@@ -100,6 +109,37 @@ fn check_patch(request: &AppendRequest, limits: &Limits) -> Result<usize, Error>
             within("state_value_bytes", limits.state_value_bytes, value.len())?;
             bytes += value.len();
         }
+    }
+    Ok(bytes)
+}
+
+fn check_entries(
+    id: &ConversationId,
+    request: &AppendRequest,
+    limits: &Limits,
+) -> Result<usize, Error> {
+    within(
+        "append_entries",
+        limits.append_entries,
+        request.entries.len(),
+    )?;
+    let mut bytes = 0;
+    let mut keys = BTreeSet::new();
+    for (scope, put) in &request.entries {
+        check_put_entry(scope, put, limits)?;
+        if let KeyScope::Conversation(of) = scope
+            && of != id
+        {
+            let why = format!("{} is of the conversation {of}, not of {id}", put.key);
+            return Err(Error::invalid("entries", why));
+        }
+        if !keys.insert((scope, &put.key)) {
+            return Err(Error::invalid(
+                "entries",
+                format!("{} stands twice", put.key),
+            ));
+        }
+        bytes += put.value.as_ref().map_or(0, |value| value.len());
     }
     Ok(bytes)
 }

@@ -1,0 +1,362 @@
+//! Values outside the tree that are written with an append.
+
+use std::sync::Arc;
+
+use contexture_ir::{Owner, ResponseId};
+use contexture_store::{
+    Activation, AppendAt, AppendRequest, Appended, BlobId, BranchLabel, Error, Expected, KeyScope,
+    OnMoved, PutEntry, ResponseRecord, StateKey, StatePatch, Store,
+};
+
+use super::limits::expect_limit;
+use crate::chat::{Chat, NOW, branch, item, new_branch, on};
+
+type Tested = Arc<dyn Store>;
+type Put = (KeyScope, PutEntry);
+
+fn resource() -> KeyScope {
+    KeyScope::Resource("r".to_owned())
+}
+
+fn own(chat: &Chat) -> KeyScope {
+    KeyScope::Conversation(chat.id.clone())
+}
+
+fn put(scope: KeyScope, key: &str, value: Option<&str>, expect: Expected) -> Put {
+    let put = PutEntry {
+        key: key.to_owned(),
+        value: value.map(|value| Arc::from(value.as_bytes())),
+        expect,
+        at_ms: NOW,
+    };
+    (scope, put)
+}
+
+fn with(at: AppendAt, word: &str, entries: Vec<Put>) -> AppendRequest {
+    AppendRequest {
+        entries,
+        ..AppendRequest::new(at, vec![item(word)], NOW)
+    }
+}
+
+/// A value and its version.
+async fn kept(chat: &Chat, scope: &KeyScope, key: &str) -> Option<(String, u64)> {
+    let entry = chat.store.entry(&chat.owner, scope, key).await.unwrap()?;
+    let value = String::from_utf8(entry.value.to_vec()).unwrap();
+    Some((value, entry.version))
+}
+
+fn value(text: &str, version: u64) -> Option<(String, u64)> {
+    Some((text.to_owned(), version))
+}
+
+pub(super) async fn entries_come_with_their_nodes(store: Tested) {
+    let chat = Chat::start(store).await;
+    let scopes = [own(&chat), KeyScope::Owner, resource()];
+    let all = |text, expect| -> Vec<Put> {
+        let scopes = scopes.iter().cloned();
+        scopes.map(|scope| put(scope, "k", text, expect)).collect()
+    };
+    let mut first = all(Some("1"), Expected::Absent);
+    first.push(put(KeyScope::Owner, "a", Some("a"), Expected::Any));
+    let done = chat.append(with(Chat::at_tip("main"), "a", first)).await;
+    assert_eq!(done.unwrap().versions, [1, 1, 1, 1]);
+    for scope in &scopes {
+        assert_eq!(kept(&chat, scope, "k").await, value("1", 1));
+    }
+    let (scope, alone) = put(resource(), "k", Some("2"), Expected::Version(1));
+    let alone = chat.store.put_entry(&chat.owner, &scope, alone).await;
+    assert_eq!(alone.unwrap(), 2);
+    // The versions are told in the order of the request.
+    let second = vec![
+        put(resource(), "k", Some("3"), Expected::Version(2)),
+        put(KeyScope::Owner, "k", None, Expected::Version(1)),
+        put(own(&chat), "k", Some("2"), Expected::Version(1)),
+        put(KeyScope::Owner, "a", Some("b"), Expected::Any),
+    ];
+    let done = chat.append(with(Chat::at_tip("main"), "b", second)).await;
+    assert_eq!(done.unwrap().versions, [3, 2, 2, 2]);
+    assert_eq!(kept(&chat, &resource(), "k").await, value("3", 3));
+    assert_eq!(kept(&chat, &KeyScope::Owner, "k").await, None);
+    let third = all(Some("x"), Expected::Any);
+    let done = chat.append(with(Chat::at_tip("main"), "c", third)).await;
+    assert_eq!(done.unwrap().versions, [3, 3, 4]);
+    chat.expect("main", &["a", "b", "c"]).await;
+}
+
+pub(super) async fn a_conflict_stores_nothing(store: Tested) {
+    let chat = Chat::start(store).await;
+    let first = vec![put(resource(), "k", Some("1"), Expected::Absent)];
+    chat.append(with(Chat::at_tip("main"), "a", first))
+        .await
+        .unwrap();
+    let (seen, events) = (chat.seen().await, chat.events().await.len());
+    let response = ResponseId::derive("testkit", &[b"answer"]);
+    for (expect, expected, actual) in [
+        (Expected::Absent, 0, 1),
+        (Expected::Version(2), 2, 1),
+        (Expected::Version(7), 7, 1),
+    ] {
+        for at in [
+            Chat::at_tip("main"),
+            AppendAt::New(new_branch(
+                Some("a"),
+                BranchLabel::Named(branch("new")),
+                Activation::Activate,
+            )),
+        ] {
+            let request = AppendRequest {
+                patch: StatePatch::put(StateKey::new("s").unwrap(), 1, *b"v"),
+                blobs: vec![Arc::from(*b"blob")],
+                response: Some(ResponseRecord::new(response, None, NOW)),
+                ..with(
+                    at,
+                    "b",
+                    vec![
+                        put(KeyScope::Owner, "a", Some("x"), Expected::Any),
+                        put(resource(), "k", Some("x"), expect),
+                        put(own(&chat), "z", Some("x"), Expected::Absent),
+                    ],
+                )
+            };
+            match chat.append(request).await.unwrap_err() {
+                Error::VersionConflict {
+                    name,
+                    expected: e,
+                    actual: a,
+                    ..
+                } => assert_eq!((&*name, e, a), ("k", expected, actual)),
+                other => panic!("{other}"),
+            }
+        }
+    }
+    assert_eq!(chat.seen().await, seen);
+    assert_eq!(chat.events().await.len(), events);
+    assert_eq!(kept(&chat, &KeyScope::Owner, "a").await, None);
+    assert_eq!(kept(&chat, &resource(), "k").await, value("1", 1));
+    let blob = BlobId::of(&chat.owner, b"blob");
+    let blob = chat.store.blob(&chat.owner, &chat.id, blob).await;
+    assert_eq!(blob.unwrap_err().kind(), "not_found");
+    let record = chat.store.response(&chat.owner, &chat.id, response).await;
+    assert_eq!(record.unwrap_err().kind(), "not_found");
+}
+
+pub(super) async fn a_refused_append_writes_none(store: Tested) {
+    let chat = Chat::start(store).await;
+    chat.say("main", &["a"]).await;
+    let entries = || vec![put(resource(), "k", Some("x"), Expected::Any)];
+    let refused = chat.append(with(Chat::at_head("main", None), "b", entries()));
+    assert_eq!(refused.await.unwrap_err().kind(), "head_moved");
+    let refused = chat.append(with(Chat::at_tip("never"), "b", entries()));
+    assert_eq!(refused.await.unwrap_err().kind(), "not_found");
+    // The head is judged before the values.
+    let stale = vec![put(resource(), "k", Some("x"), Expected::Version(1))];
+    let refused = chat.append(with(Chat::at_head("main", None), "b", stale));
+    assert_eq!(refused.await.unwrap_err().kind(), "head_moved");
+    assert_eq!(kept(&chat, &resource(), "k").await, None);
+    // A key that was never written has its first version.
+    let done = chat.append(with(Chat::at_tip("main"), "b", entries()));
+    assert_eq!(done.await.unwrap().versions, [1]);
+}
+
+pub(super) async fn a_repetition_changes_no_value(store: Tested) {
+    let chat = Chat::start(store).await;
+    let entries = vec![
+        put(resource(), "k", Some("1"), Expected::Absent),
+        put(own(&chat), "k", Some("1"), Expected::Any),
+    ];
+    let request = with(Chat::at_head("main", None), "a", entries);
+    let first = chat.append(request.clone()).await.unwrap();
+    let again = chat.append(request.clone()).await.unwrap();
+    let expected = Appended {
+        replayed: true,
+        versions: Vec::new(),
+        ..first
+    };
+    assert_eq!(again, expected);
+    for scope in [resource(), own(&chat)] {
+        assert_eq!(kept(&chat, &scope, "k").await, value("1", 1));
+    }
+    // Also where somebody has written meanwhile: nothing goes back.
+    let (scope, later) = put(resource(), "k", Some("2"), Expected::Version(1));
+    let later = chat.store.put_entry(&chat.owner, &scope, later).await;
+    assert_eq!(later.unwrap(), 2);
+    assert!(chat.append(request).await.unwrap().replayed);
+    assert_eq!(kept(&chat, &resource(), "k").await, value("2", 2));
+    assert_eq!(kept(&chat, &own(&chat), "k").await, value("1", 1));
+}
+
+pub(super) async fn a_late_answer_brings_them_to_its_branch(store: Tested) {
+    let chat = Chat::start(store).await;
+    chat.say("main", &["a", "b"]).await;
+    let entries = vec![put(resource(), "k", Some("1"), Expected::Absent)];
+    let request = AppendRequest {
+        on_moved: OnMoved::Sibling,
+        ..with(Chat::at_head("main", Some("a")), "c", entries)
+    };
+    let done = chat.append(request).await.unwrap();
+    assert!(done.sibling);
+    assert_eq!(done.versions, [1]);
+    assert_eq!(kept(&chat, &resource(), "k").await, value("1", 1));
+    // A conflict opens no branch.
+    let entries = vec![put(resource(), "k", Some("2"), Expected::Absent)];
+    let request = AppendRequest {
+        on_moved: OnMoved::Sibling,
+        ..with(Chat::at_head("main", Some("a")), "d", entries)
+    };
+    let refused = chat.append(request).await.unwrap_err();
+    assert_eq!(refused.kind(), "version_conflict");
+    assert_eq!(chat.branches().await.len(), 2);
+}
+
+pub(super) async fn owners_never_meet(store: Tested) {
+    let ada = Chat::start(Arc::clone(&store)).await;
+    let bob = Chat::start_as(store, "bob", "chat").await;
+    let entries = |chat: &Chat, text| {
+        [KeyScope::Owner, resource(), own(chat)]
+            .map(|scope| put(scope, "k", Some(text), Expected::Absent))
+            .to_vec()
+    };
+    for (chat, text) in [(&ada, "ada"), (&bob, "bob")] {
+        let request = with(Chat::at_tip("main"), "a", entries(chat, text));
+        assert_eq!(chat.append(request).await.unwrap().versions, [1, 1, 1]);
+    }
+    for (chat, text) in [(&ada, "ada"), (&bob, "bob")] {
+        for scope in [KeyScope::Owner, resource(), own(chat)] {
+            assert_eq!(kept(chat, &scope, "k").await, value(text, 1));
+        }
+    }
+    // To somebody else's conversation nothing comes, not even what is one's own.
+    let eve = Chat {
+        owner: Owner::new("eve").unwrap(),
+        ..ada
+    };
+    let request = with(Chat::at_tip("main"), "b", entries(&eve, "eve"));
+    assert_eq!(eve.append(request).await.unwrap_err().kind(), "not_found");
+    for scope in [KeyScope::Owner, resource()] {
+        assert_eq!(kept(&eve, &scope, "k").await, None);
+    }
+}
+
+pub(super) async fn limits_and_contradictions_are_refused(store: Tested) {
+    let chat = Chat::start(store).await;
+    let limits = chat.store.limits().clone();
+    let append = async |entries| chat.append(with(Chat::at_tip("main"), "a", entries)).await;
+    let any = |key: &str, text: &str| put(resource(), key, Some(text), Expected::Any);
+    let many: Vec<Put> = (0..=limits.append_entries)
+        .map(|n| any(&n.to_string(), "x"))
+        .collect();
+    expect_limit(append(many.clone()).await, "append_entries");
+    let large = "x".repeat(limits.entry_bytes);
+    let over = format!("{large}x");
+    expect_limit(append(vec![any("k", &over)]).await, "entry_bytes");
+    if limits.entry_bytes * limits.append_entries > limits.append_bytes {
+        let heavy = (0..=limits.append_bytes / limits.entry_bytes)
+            .map(|n| any(&n.to_string(), &large))
+            .collect();
+        expect_limit(append(heavy).await, "append_bytes");
+    }
+    let long = KeyScope::Resource("r".repeat(limits.title_bytes + 1));
+    let long = put(long, "k", Some("x"), Expected::Any);
+    expect_limit(append(vec![long]).await, "title_bytes");
+    for (entries, what) in [
+        (vec![any("", "x")], "key"),
+        (vec![any(&"k".repeat(256), "x")], "key"),
+        (vec![any("k", "x"), any("k", "y")], "entries"),
+    ] {
+        let refused = append(entries).await.unwrap_err();
+        assert!(
+            matches!(refused, Error::Invalid { what: found, .. } if found == what),
+            "{refused}"
+        );
+    }
+    let other = Chat::start_as(Arc::clone(&chat.store), "ada", "other").await;
+    let foreign = put(own(&other), "k", Some("x"), Expected::Any);
+    let refused = append(vec![foreign]).await.unwrap_err();
+    assert!(
+        refused.to_string().contains("of the conversation other"),
+        "{refused}"
+    );
+    // Nothing would tell whether they are written.
+    let empty = AppendRequest {
+        items: Vec::new(),
+        ..with(
+            AppendAt::New(new_branch(
+                None,
+                BranchLabel::Named(branch("empty")),
+                Activation::Keep,
+            )),
+            "a",
+            vec![any("k", "x")],
+        )
+    };
+    let refused = chat.append(empty).await.unwrap_err();
+    assert!(
+        matches!(
+            refused,
+            Error::Invalid {
+                what: "entries",
+                ..
+            }
+        ),
+        "{refused}"
+    );
+    assert_eq!(chat.events().await.len(), 1, "nothing was stored");
+    // The same key in two scopes is two keys, and so many are allowed.
+    let mut most = many;
+    most.truncate(limits.append_entries.saturating_sub(1));
+    most.push(put(KeyScope::Owner, "0", Some(&large), Expected::Any));
+    let done = append(most).await.unwrap();
+    assert_eq!(done.versions.len(), limits.append_entries);
+    chat.expect("main", &["a"]).await;
+    assert!(chat.state(on("main")).await.is_empty());
+}
+
+pub(super) async fn writers_at_once_lose_no_update(store: Tested) {
+    const WRITERS: usize = 8;
+    const TIMES: usize = 6;
+    let keys = ["a", "b", "c"];
+    let mut tasks = Vec::new();
+    for writer in 0..WRITERS {
+        let store = Arc::clone(&store);
+        tasks.push(tokio::spawn(async move {
+            let chat = Chat::start_as(store, "ada", &format!("chat-{writer}")).await;
+            for time in 0..TIMES {
+                let word = format!("{writer} {time}");
+                loop {
+                    let mut entries = Vec::new();
+                    for key in keys {
+                        let (count, expect) = match kept(&chat, &resource(), key).await {
+                            None => (0, Expected::Absent),
+                            Some((count, version)) => {
+                                (count.parse::<u64>().unwrap(), Expected::Version(version))
+                            }
+                        };
+                        let text = (count + 1).to_string();
+                        entries.push(put(resource(), key, Some(&text), expect));
+                    }
+                    // Each names the keys in another order.
+                    entries.rotate_left(writer % keys.len());
+                    let request = with(Chat::at_tip("main"), &word, entries);
+                    match chat.append(request).await {
+                        Ok(done) => break assert!(!done.replayed),
+                        Err(Error::VersionConflict { .. } | Error::Busy { .. }) => {}
+                        Err(other) => panic!("{other}"),
+                    }
+                }
+            }
+            chat
+        }));
+    }
+    let mut last = None;
+    for task in tasks {
+        let chat = task.await.unwrap();
+        assert_eq!(chat.path(on("main")).await.len(), TIMES);
+        last = Some(chat);
+    }
+    let total = WRITERS * TIMES;
+    for key in keys {
+        let kept = kept(last.as_ref().unwrap(), &resource(), key).await;
+        assert_eq!(kept, value(&total.to_string(), total as u64));
+    }
+}
