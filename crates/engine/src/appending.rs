@@ -2,9 +2,8 @@
 //!
 //! Not here: answers of models (`record`), what is new in a message (`save`).
 
-use async_trait::async_trait;
 use contexture_ir::{Item, NodeId, meaning_hash};
-use contexture_layers::{HookContext, LayerStates, Layers, Observed};
+use contexture_layers::{LayerId, Observed};
 use contexture_store::{
     AppendAt, AppendRequest, Appended, At, NewItem, State, StateChange, StatePatch,
 };
@@ -12,7 +11,7 @@ use contexture_store::{
 use crate::conversation::Conversation;
 use crate::error::EngineError;
 use crate::layer_session::LayerSession;
-use crate::layer_store::{Again, Standing};
+use crate::layer_store::{Standing, TRIES};
 use crate::record::RunStep;
 
 /// Items of a run's step, to be stored in one transaction.
@@ -26,22 +25,6 @@ pub struct StepAppend {
     pub said: Vec<Item>,
     /// Changes of state beside those of layers.
     pub changes: Vec<StateChange>,
-}
-
-/// Being shown what is appended.
-struct Observing<'a>(Observed<'a>);
-
-#[async_trait]
-impl Again for Observing<'_> {
-    async fn run(
-        &mut self,
-        layers: &Layers,
-        states: &mut LayerStates,
-        context: &HookContext,
-    ) -> Result<(), EngineError> {
-        layers.observe(states, self.0, context).await?;
-        Ok(())
-    }
 }
 
 impl Conversation {
@@ -64,8 +47,8 @@ impl Conversation {
     /// Appends items of a step, with what its layers have changed and make of them.
     ///
     /// # Errors
-    /// `StateConflict` where somebody else changed a layer's state since the session was read: read it again and repeat
-    /// what changed it; [`EngineError::Layers`] for a layer that must not fail; or the store's.
+    /// One that [is about a stale state](EngineError::is_stale_state) where somebody else changed a layer's state since
+    /// the session was read: read it [again](Self::again) and repeat what layers were asked; [`EngineError::Layers`] for a layer that must not fail; or the store's.
     pub async fn append_step(
         &self,
         step: StepAppend,
@@ -134,6 +117,9 @@ impl Conversation {
         let said = &request.patch.changes;
         changes.retain(|change| !said.iter().any(|said| said.key == change.key));
         request.patch.changes.extend(changes);
+        let shared = session.shared_changes(request.at_ms)?;
+        let (shared, entries): (Vec<LayerId>, Vec<_>) = shared.into_iter().unzip();
+        request.entries = entries;
         let appended = self.append_request(request).await?;
         // What is stored on another branch is not stored here.
         if let Some(ledger) = ledger.filter(|_| !appended.sibling) {
@@ -142,8 +128,30 @@ impl Conversation {
         if seen.response.is_some() {
             session.context.responses += 1;
         }
-        self.settle(session, &appended, &mut Observing(seen))
-            .await?;
+        self.settle(session, &appended, shared).await?;
         Ok(appended)
+    }
+
+    /// Appends what came from elsewhere, shown to the layers at `base`: again, where another changed a state of theirs
+    /// meanwhile.
+    pub(crate) async fn append_shown(
+        &self,
+        request: AppendRequest,
+        seen: Observed<'_>,
+        base: At,
+    ) -> Result<Appended, EngineError> {
+        if self.layers().is_empty() {
+            return self.append_request(request).await;
+        }
+        let mut tries = TRIES;
+        loop {
+            tries -= 1;
+            let mut session = self.layer_session_at(base.clone(), None).await?;
+            let appended = self.append_observed(request.clone(), seen, Some(&mut session));
+            match appended.await {
+                Err(error) if tries > 0 && error.is_stale_state() => {}
+                appended => return appended,
+            }
+        }
     }
 }

@@ -5,7 +5,6 @@
 //! the first outcome was unknown say, stores once: its ids derive from a key made with the draft.
 
 use contexture_ir::{Body, Fragment, Item, NodeId, UiMessage};
-use contexture_store::Error as StoreError;
 
 use crate::basis::Basis;
 use crate::conversation::Conversation;
@@ -108,7 +107,7 @@ impl Draft {
             tries -= 1;
             match stored.await {
                 // Another changed what a layer keeps meanwhile: it sees the draft again, behind that.
-                Err(EngineError::Store(StoreError::StateConflict { .. })) if tries > 0 => {}
+                Err(error) if tries > 0 && error.is_stale_state() => {}
                 stored => break stored?,
             }
         };

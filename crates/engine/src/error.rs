@@ -228,6 +228,18 @@ impl EngineError {
         }
     }
 
+    /// Whether another changed a layer's state since it was read. Nothing is stored then; read it again and repeat what
+    /// changed it.
+    #[must_use]
+    pub const fn is_stale_state(&self) -> bool {
+        use contexture_store::{Error, Thing};
+        match self {
+            Self::Store(Error::StateConflict { .. }) => true,
+            Self::Store(Error::VersionConflict { what, .. }) => matches!(what, Thing::Entry),
+            _ => false,
+        }
+    }
+
     /// Whether the same call, unchanged, may succeed later.
     #[must_use]
     pub fn is_retryable(&self) -> bool {

@@ -5,16 +5,15 @@
 use std::marker::PhantomData;
 
 use async_trait::async_trait;
-use contexture_ir::{NodeId, Raw};
+use contexture_ir::Raw;
 use contexture_layers::{HookContext, Layer, LayerError, LayerId, LayerStates, Layers};
-use contexture_store::{AppendAt, Error as StoreError};
+use contexture_store::{AppendAt, AppendRequest, StatePatch};
 
 use crate::conversation::Conversation;
 use crate::engine::Engine;
 use crate::error::EngineError;
-use crate::layer_calls::SharedCall;
 use crate::layer_session::LayerSession;
-use crate::layer_store::{Again, TRIES};
+use crate::layer_store::TRIES;
 use crate::state_node::state_node;
 
 /// A layer of a conversation; see [`Conversation::layer`].
@@ -25,17 +24,26 @@ pub struct LayerHandle<L> {
     of: PhantomData<fn() -> L>,
 }
 
+/// A change of states, as it can be made again on newer ones.
+#[async_trait]
+trait Change: Send {
+    async fn run(
+        &mut self,
+        layers: &Layers,
+        states: &mut LayerStates,
+        context: &HookContext,
+    ) -> Result<(), EngineError>;
+}
+
 /// A call of a function.
 struct Calling<'a> {
     tool: &'a str,
     arguments: &'a Raw,
     result: Raw,
-    /// Which call it is, if it must not be made twice.
-    id: Option<NodeId>,
 }
 
 #[async_trait]
-impl Again for Calling<'_> {
+impl Change for Calling<'_> {
     async fn run(
         &mut self,
         layers: &Layers,
@@ -45,14 +53,6 @@ impl Again for Calling<'_> {
         let called = layers.call(states, self.tool, self.arguments, context);
         self.result = called.await?;
         Ok(())
-    }
-
-    fn call(&self) -> Option<SharedCall> {
-        let id = self.id?;
-        Some(SharedCall {
-            call: id.to_string(),
-            result: self.result.clone(),
-        })
     }
 }
 
@@ -64,7 +64,7 @@ struct Updating<L, T, F> {
 }
 
 #[async_trait]
-impl<L, T, F> Again for Updating<L, T, F>
+impl<L, T, F> Change for Updating<L, T, F>
 where
     L: Layer,
     T: Send,
@@ -108,72 +108,54 @@ impl Conversation {
             tool,
             arguments,
             result: Raw::null(),
-            id: None,
         };
         self.change_layers(&mut call).await?;
         Ok(call.result)
     }
 
-    /// Calls the function of a layer in a run: what it changed of states beside the tree is stored, the rest goes out
-    /// with the run's next append. `id` is the call's node: one that has changed a state beside the tree, and whose
-    /// output was never stored, gives what it gave then.
-    ///
-    /// # Errors
-    /// [`EngineError::Function`], or the store's.
-    pub async fn call_in(
-        &self,
-        session: &mut LayerSession,
-        id: NodeId,
-        tool: &str,
-        arguments: &Raw,
-    ) -> Result<Raw, EngineError> {
-        if let Some(result) = session.given(id) {
-            return Ok(result);
-        }
-        let result = session.call(tool, arguments).await?;
-        let mut call = Calling {
-            tool,
-            arguments,
-            result,
-            id: Some(id),
-        };
-        self.put_shared(session, &mut call).await?;
-        Ok(call.result)
-    }
-
-    /// Runs a hook that changes states, and stores them: with a node of their own, or beside the tree.
-    async fn change_layers(&self, hook: &mut dyn Again) -> Result<(), EngineError> {
+    /// Changes states and stores them; changes newer ones where another was faster.
+    async fn change_layers(&self, change: &mut dyn Change) -> Result<(), EngineError> {
         let mut tries = TRIES;
         loop {
-            let mut session: LayerSession = self.layer_session(None).await?;
+            tries -= 1;
+            let mut session = self.layer_session(None).await?;
             let LayerSession {
                 layers,
                 states,
                 context,
                 ..
             } = &mut session;
-            hook.run(layers, states, context).await?;
-            let changes = session.tree_changes()?;
-            let mut stored = Ok(None);
-            if !changes.is_empty() {
-                let node = Engine::node_id(&self.engine().fresh_key(), 0);
-                let node = state_node(node, self.engine().now_ms())?;
-                let at = AppendAt::Tip {
-                    branch: self.branch(),
-                };
-                let appended = self.append_seen(at, vec![node], &[], changes, None).await;
-                stored = appended.map(|appended| appended.head);
+            change.run(layers, states, context).await?;
+            match self.store_changes(&session).await {
+                Err(error) if tries > 0 && error.is_stale_state() => continue,
+                stored => stored?,
             }
-            tries -= 1;
-            match stored {
-                Err(EngineError::Store(StoreError::StateConflict { .. })) if tries > 0 => continue,
-                Err(error) => return Err(error),
-                Ok(head) => session.context.head = head.or(session.context.head),
-            }
-            self.put_shared(&mut session, hook).await?;
             self.tell_layers(&session);
             return Ok(());
         }
+    }
+
+    /// Stores what was changed with a node of its own. A single state outside the tree needs none.
+    async fn store_changes(&self, session: &LayerSession) -> Result<(), EngineError> {
+        let now = self.engine().now_ms();
+        let changes = session.tree_changes()?;
+        let shared = session.shared_changes(now)?;
+        let mut entries: Vec<_> = shared.into_iter().map(|(_, put)| put).collect();
+        if changes.is_empty() && entries.len() <= 1 {
+            if let Some((scope, put)) = entries.pop() {
+                self.store().put_entry(self.owner(), &scope, put).await?;
+            }
+            return Ok(());
+        }
+        let node = Engine::node_id(&self.engine().fresh_key(), 0);
+        let at = AppendAt::Tip {
+            branch: self.branch(),
+        };
+        let mut request = AppendRequest::new(at, vec![state_node(node, now)?], now);
+        request.patch = StatePatch { changes, from: 0 };
+        request.entries = entries;
+        self.append_request(request).await?;
+        Ok(())
     }
 }
 

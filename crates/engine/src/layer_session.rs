@@ -1,20 +1,20 @@
 //! The layers of a conversation at one head: their states as read, and as hooks have left them.
 //!
-//! Hooks run here; what they changed goes out with the append they were about ([`Self::tree_changes`]) or beside the
-//! tree (`layer_store`). Not here: reading and storing.
+//! Hooks run here, as far as their answers count; what they changed goes out with the append they were about. Not here:
+//! hooks that are only told (`layer_again`), reading and storing.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use contexture_ir::{ContentHash, Item, NodeId, Raw, RunId};
+use contexture_ir::{ContentHash, Item, Raw, RunId};
 use contexture_layers::{
-    Changed, ChildEnd, FunctionError, Gate, HookContext, Layer, LayerError, LayerEvent, LayerId,
-    LayerStates, Layers, Observed, Outcome, RunEnd, Scope, ToolRequest, Verdict,
+    Changed, FunctionError, Gate, HookContext, Layer, LayerError, LayerEvent, LayerId, LayerStates,
+    Layers, Observed, Outcome, Scope, ToolRequest, Verdict,
 };
 use contexture_store::{Expect, StateChange, StateKey};
 
 use crate::error::EngineError;
-use crate::layer_calls::SharedAs;
+use crate::layer_told::Told;
 use crate::ledger::Ledger;
 
 /// What the keys of layers' states on a path begin with.
@@ -32,8 +32,10 @@ pub struct LayerSession {
     pub(crate) layers: Layers,
     pub(crate) states: LayerStates,
     pub(crate) context: HookContext,
-    /// How the states outside the tree were read.
-    pub(crate) shared: BTreeMap<LayerId, SharedAs>,
+    /// As which version the states outside the tree were read; `None` where there was none.
+    pub(crate) shared: BTreeMap<LayerId, Option<u64>>,
+    /// What the layers were told since the last append.
+    pub(crate) told: Vec<Told>,
     pub(crate) outcomes: Vec<Outcome>,
     /// Where the layers' calls of a model are counted.
     pub(crate) ledger: Option<Arc<dyn Ledger>>,
@@ -143,6 +145,7 @@ impl LayerSession {
             .before_tool(&mut self.states, call, &self.context);
         let (gate, outcomes) = asked.await;
         self.outcomes.extend(outcomes);
+        self.told.push(Told::Tool(call.clone()));
         gate
     }
 
@@ -157,7 +160,7 @@ impl LayerSession {
         Ok(())
     }
 
-    /// Calls a function. What it changed of states on the tree goes out with the next append.
+    /// Calls a function. What it changed goes out with the next append.
     ///
     /// # Errors
     /// [`FunctionError`]; nothing changed then.
@@ -168,60 +171,10 @@ impl LayerSession {
         called.await
     }
 
-    /// What a call gave that has changed a state outside the tree.
-    pub(crate) fn given(&self, call: NodeId) -> Option<Raw> {
-        let call = call.to_string();
-        let mut calls = self.shared.values().flat_map(|read| &read.calls);
-        let found = calls.find(|one| one.call == call)?;
-        Some(found.result.clone())
-    }
-
-    /// The first states of a child's layers.
-    ///
-    /// # Errors
-    /// [`EngineError::Layers`]: the failure of a layer that must not fail.
-    pub async fn spawn_into(&self, child: &mut Self) -> Result<(), EngineError> {
-        let spawned = self
-            .layers
-            .on_spawn(&self.states, &mut child.states, &child.context);
-        let outcomes = spawned.await?;
-        child.outcomes.extend(outcomes);
-        Ok(())
-    }
-
-    /// Tells a running child's layers of this parent's states.
-    ///
-    /// # Errors
-    /// [`EngineError::Layers`]: the failure of a layer that must not fail.
-    pub async fn update_child(&self, child: &mut Self) -> Result<(), EngineError> {
-        let told = self
-            .layers
-            .on_parent_update(&mut child.states, &self.states, &child.context);
-        let outcomes = told.await?;
-        child.outcomes.extend(outcomes);
-        Ok(())
-    }
-
-    /// Tells the layers how a child ended.
-    ///
-    /// # Errors
-    /// [`EngineError::Layers`]: the failure of a layer that must not fail.
-    pub async fn on_return(&mut self, child: &Self, end: &ChildEnd) -> Result<(), EngineError> {
-        let told = self
-            .layers
-            .on_return(&mut self.states, &child.states, end, &self.context);
-        let outcomes = told.await?;
-        self.outcomes.extend(outcomes);
-        Ok(())
-    }
-
-    /// Tells the layers how the run ended.
-    pub async fn on_complete(&mut self, end: &RunEnd) {
-        let told = self
-            .layers
-            .on_complete(&mut self.states, end, &self.context);
-        let outcomes = told.await;
-        self.outcomes.extend(outcomes);
+    /// Takes back what hooks changed of states outside the tree. For one whose states on the tree were read as of before
+    /// those hooks, and which were stored since.
+    pub fn take_back_shared(&mut self) {
+        self.layers.take_back_shared(&mut self.states);
     }
 
     /// Lets the layers go.

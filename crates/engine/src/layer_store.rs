@@ -1,27 +1,23 @@
-//! Reading layers' states, and storing those outside the tree.
+//! Reading layers' states, and going on from them once they are stored.
 //!
-//! A state of the path or of a run is a value at the head, and goes out with an append. One of a resource or of the
-//! owner is a versioned value beside the tree, replaced by compare-and-set: where another was faster, the hook runs
-//! again on what is there now, so no update is lost.
+//! A state of the path or of a run is a value at the head; one of a resource or of the owner is a versioned value beside
+//! the tree. Both go out with an append, by compare-and-set, so no update is lost (`appending`).
 //!
 //! Not here: what hooks do (`layer_session`).
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use async_trait::async_trait;
 use contexture_ir::{NodeId, RunId};
-use contexture_layers::{HookContext, LayerId, LayerStates, Layers, Scope, Stored};
-use contexture_store::{Appended, At, Error as StoreError, Expected, KeyScope, PutEntry, State};
-use serde::{Deserialize, Serialize};
-use serde_json::value::RawValue;
+use contexture_layers::{HookContext, LayerId, Stored};
+use contexture_store::{Appended, At, State};
 
 use crate::conversation::Conversation;
 use crate::error::EngineError;
 use crate::events::Happened;
-use crate::layer_calls::{SharedAs, SharedCall};
 use crate::layer_host::EngineHost;
 use crate::layer_session::{LayerSession, tree_key};
+use crate::layer_shared::{shared_key, shared_scope, shared_state};
 use crate::ledger::Ledger;
 use crate::path::Path;
 
@@ -35,35 +31,6 @@ pub struct RunPlace {
     pub id: RunId,
     /// How many ancestors it has.
     pub depth: u32,
-}
-
-/// A hook that changes states, as it can be run again on newer ones.
-#[async_trait]
-pub(crate) trait Again: Send {
-    async fn run(
-        &mut self,
-        layers: &Layers,
-        states: &mut LayerStates,
-        context: &HookContext,
-    ) -> Result<(), EngineError>;
-
-    /// The call it is, and what it gave, where it is one that must not be made twice.
-    fn call(&self) -> Option<SharedCall> {
-        None
-    }
-}
-
-/// How many of the last calls a state outside the tree remembers.
-const CALLS: usize = 8;
-
-/// A state outside the tree, as it is stored.
-#[derive(Serialize, Deserialize)]
-struct Shared {
-    version: u32,
-    state: Box<RawValue>,
-    /// The last calls that changed it, so that none of them is made twice: a run stores their outputs afterwards.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    calls: Vec<SharedCall>,
 }
 
 /// Where a path stands, for layers.
@@ -123,7 +90,7 @@ impl Conversation {
     }
 
     /// Where a path stands, and the state there.
-    async fn standing_at(&self, at: At) -> Result<(Standing, State), EngineError> {
+    pub(crate) async fn standing_at(&self, at: At) -> Result<(Standing, State), EngineError> {
         let path = self.whole_path(at.clone()).await?;
         let state = self.state_at(path.head.map_or(at, At::Node), "").await?;
         Ok((Standing::of(&path), state))
@@ -137,28 +104,21 @@ impl Conversation {
         session.ledger = Some(ledger);
     }
 
-    /// What hooks changed is on the tree with this append: stores the rest, and tells what they told. `again` is the
-    /// hook, for states that another changed meanwhile.
+    /// What hooks changed is stored with this append, and of states outside the tree those of `shared`: goes on from
+    /// there, and tells what they told.
     pub(crate) async fn settle(
         &self,
         session: &mut LayerSession,
         appended: &Appended,
-        again: &mut dyn Again,
+        shared: Vec<LayerId>,
     ) -> Result<(), EngineError> {
+        session.told.clear();
         if appended.replayed {
             // It was all stored the first time.
-            let run = session.context.run.map(|id| RunPlace {
-                id,
-                depth: session.context.depth,
-            });
-            let ledger = session.ledger.take();
-            *session = self.layer_session_at(self.here(), run).await?;
-            if let Some(ledger) = ledger {
-                self.count_in(session, ledger);
-            }
-            return Ok(());
+            return self.again(session).await;
         }
-        self.put_shared(session, again).await?;
+        let versions = appended.versions.iter().copied().map(Some);
+        session.shared.extend(shared.into_iter().zip(versions));
         session.states.settle();
         session.context.head = appended.head;
         session.context.turns = appended.turns;
@@ -185,7 +145,7 @@ impl Conversation {
         Ok(session)
     }
 
-    async fn session_as_stored(
+    pub(crate) async fn session_as_stored(
         &self,
         standing: Standing,
         state: &State,
@@ -222,9 +182,11 @@ impl Conversation {
                     })
                 }),
                 None => {
-                    let (found, read) = self.shared(&context, spec.scope, &spec.id).await?;
-                    shared.insert(spec.id.clone(), read);
-                    found
+                    let (scope, key) = (shared_scope(&context, spec.scope), shared_key(&spec.id));
+                    let entry = self.store().entry(self.owner(), &scope, &key).await?;
+                    let version = entry.as_ref().map(|entry| entry.version);
+                    shared.insert(spec.id.clone(), version);
+                    entry.as_ref().map(shared_state).transpose()?
                 }
             };
             stored.extend(found.map(|found| (spec.id.clone(), found)));
@@ -234,132 +196,9 @@ impl Conversation {
             layers,
             context,
             shared,
+            told: Vec::new(),
             outcomes: Vec::new(),
             ledger: None,
         })
-    }
-
-    /// A state outside the tree, and how it was read.
-    async fn shared(
-        &self,
-        context: &HookContext,
-        scope: Scope,
-        layer: &LayerId,
-    ) -> Result<(Option<Stored>, SharedAs), EngineError> {
-        let (scope, key) = (key_scope(context, scope), key(layer));
-        let entry = self.store().entry(self.owner(), &scope, &key).await?;
-        let Some(entry) = entry else {
-            return Ok((None, SharedAs::default()));
-        };
-        let read: Shared =
-            serde_json::from_slice(&entry.value).map_err(|error| EngineError::StoredState {
-                key,
-                why: error.to_string(),
-            })?;
-        let stored = Stored {
-            version: read.version,
-            bytes: read.state.get().as_bytes().into(),
-        };
-        let read = SharedAs {
-            version: Some(entry.version),
-            calls: read.calls,
-        };
-        Ok((Some(stored), read))
-    }
-
-    /// Stores the changed states outside the tree. Where another was faster, `again` is run on that layer alone.
-    pub(crate) async fn put_shared(
-        &self,
-        session: &mut LayerSession,
-        again: &mut dyn Again,
-    ) -> Result<(), EngineError> {
-        for changed in session.layers.changed(&session.states) {
-            if changed.scope.on_tree() {
-                continue;
-            }
-            let (scope, id) = (changed.scope, changed.layer);
-            let only = session.layers.only(&id)?;
-            let mut now = changed.now;
-            let mut read = session.shared.get(&id).cloned().unwrap_or_default();
-            for left in (0..TRIES).rev() {
-                read.calls.extend(again.call());
-                let surplus = read.calls.len().saturating_sub(CALLS);
-                read.calls.drain(..surplus);
-                match self
-                    .put_one(&session.context, scope, &id, &now, &read)
-                    .await
-                {
-                    Ok(stored) => {
-                        read.version = Some(stored);
-                        session.shared.insert(id.clone(), read);
-                        session.layers.reread(&mut session.states, &id, Some(now))?;
-                        break;
-                    }
-                    Err(EngineError::Store(StoreError::VersionConflict { .. })) if left > 0 => {
-                        let (stored, newer) = self.shared(&session.context, scope, &id).await?;
-                        let kept = stored.clone().map(|stored| (id.clone(), stored));
-                        let mut states = only.states(kept);
-                        only.init(&mut states, &session.context).await?;
-                        again.run(&only, &mut states, &session.context).await?;
-                        read = newer;
-                        match only.changed(&states).pop() {
-                            Some(changed) => now = changed.now,
-                            // What is there says it already.
-                            None => {
-                                session.shared.insert(id.clone(), read);
-                                session.layers.reread(&mut session.states, &id, stored)?;
-                                break;
-                            }
-                        }
-                    }
-                    Err(error) => return Err(error),
-                }
-            }
-        }
-        Ok(())
-    }
-
-    async fn put_one(
-        &self,
-        context: &HookContext,
-        scope: Scope,
-        layer: &LayerId,
-        now: &Stored,
-        read: &SharedAs,
-    ) -> Result<u64, EngineError> {
-        let key = key(layer);
-        let broken = |why: String| EngineError::StoredState {
-            key: key.clone(),
-            why,
-        };
-        let text = std::str::from_utf8(&now.bytes).map_err(|error| broken(error.to_string()))?;
-        let state =
-            RawValue::from_string(text.to_owned()).map_err(|error| broken(error.to_string()))?;
-        let shared = Shared {
-            version: now.version,
-            state,
-            calls: read.calls.clone(),
-        };
-        let value = serde_json::to_vec(&shared).map_err(|error| broken(error.to_string()))?;
-        let put = PutEntry {
-            key: key.clone(),
-            value: Some(value.into()),
-            expect: read.version.map_or(Expected::Absent, Expected::Version),
-            at_ms: self.engine().now_ms(),
-        };
-        let scope = key_scope(context, scope);
-        Ok(self.store().put_entry(self.owner(), &scope, put).await?)
-    }
-}
-
-fn key(layer: &LayerId) -> String {
-    format!("layers/{layer}")
-}
-
-fn key_scope(context: &HookContext, scope: Scope) -> KeyScope {
-    match (scope, &context.resource) {
-        (Scope::Resource, Some(resource)) => KeyScope::Resource(resource.clone()),
-        (Scope::Global, _) => KeyScope::Owner,
-        _ => KeyScope::Conversation(context.conversation.clone()),
     }
 }

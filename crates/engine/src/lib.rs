@@ -30,12 +30,14 @@ mod inputs;
 mod instructions;
 mod known;
 
-mod layer_calls;
+mod layer_again;
 mod layer_handle;
 mod layer_host;
 mod layer_model;
 mod layer_session;
+mod layer_shared;
 mod layer_store;
+mod layer_told;
 mod ledger;
 mod matching;
 mod messages;

@@ -124,7 +124,8 @@ impl Conversation {
     /// As [`Self::record`], as a run does it.
     ///
     /// # Errors
-    /// As [`Self::record`]; [`EngineError::Layers`] for a layer that must not fail.
+    /// As [`Self::record`]; [`EngineError::Layers`] for a layer that must not fail; with layers of a run one that [is
+    /// about a stale state](EngineError::is_stale_state): nothing is stored then, see [`Self::again`].
     pub async fn record_with(
         &self,
         call: &CompiledCall,
@@ -193,16 +194,6 @@ impl Conversation {
             finish: info.finish,
             losses: lifted.losses,
         };
-        let mut own;
-        let session = match options.layers {
-            Some(session) => Some(session),
-            None if self.layers().is_empty() => None,
-            None => {
-                let base = call.base.map_or(At::Branch(call.branch.clone()), At::Node);
-                own = self.layer_session_at(base, None).await?;
-                Some(&mut own)
-            }
-        };
         let at = AppendAt::Head {
             branch: call.branch.clone(),
             head: call.base,
@@ -220,7 +211,13 @@ impl Conversation {
             response: Some(id),
             usage: recorded.usage.as_ref(),
         };
-        let appended = self.append_observed(request, seen, session).await?;
+        let appended = match options.layers {
+            Some(session) => self.append_observed(request, seen, Some(session)).await?,
+            None => {
+                let base = call.base.map_or(At::Branch(call.branch.clone()), At::Node);
+                self.append_shown(request, seen, base).await?
+            }
+        };
         recorded.head = appended.head;
         recorded.sibling = appended.sibling;
         recorded.nodes = appended.nodes;

@@ -11,7 +11,7 @@ use crate::function::{FunctionSpec, Offered};
 use crate::id::LayerId;
 use crate::layer::Layer;
 use crate::spec::LayerSpec;
-use crate::states::{Changed, LayerStates, Slot, Stored};
+use crate::states::{Changed, LayerStates, Now, Slot, Stored};
 
 /// A list of layers, by order and then as they were added. Cheap to clone; it never changes once it is shared.
 #[derive(Clone, Default)]
@@ -140,33 +140,24 @@ impl Layers {
         }
     }
 
-    /// The layer of this name alone.
-    ///
-    /// # Errors
-    /// [`LayersError::NoLayer`].
-    pub fn only(&self, id: &LayerId) -> Result<Self, LayersError> {
-        let (at, _) = self.need(id.as_str())?;
-        let list = self.list.get(at).cloned().into_iter().collect();
-        Ok(Self {
-            list: Arc::new(list),
-        })
+    /// The states as hooks have left them, those of layers that have one. [`Layers::states`] reads them again.
+    #[must_use]
+    pub fn left(&self, states: &LayerStates) -> Vec<(LayerId, Stored)> {
+        let both = self.list.iter().zip(&states.slots);
+        let left = both.filter_map(|(layer, slot)| match &slot.now {
+            Now::Ready(_, stored) => Some((layer.spec().id.clone(), stored.clone())),
+            Now::Absent | Now::Broken(_) | Now::LeftOut => None,
+        });
+        left.collect()
     }
 
-    /// Takes another state for the layer of this name, as it is stored now.
-    ///
-    /// # Errors
-    /// [`LayersError::NoLayer`].
-    pub fn reread(
-        &self,
-        states: &mut LayerStates,
-        id: &LayerId,
-        stored: Option<Stored>,
-    ) -> Result<(), LayersError> {
-        let (at, layer) = self.need(id.as_str())?;
-        if let Some(slot) = states.slots.get_mut(at) {
-            *slot = Slot::read(layer, stored);
+    /// Takes back what hooks changed of states outside the tree.
+    pub fn take_back_shared(&self, states: &mut LayerStates) {
+        for (layer, slot) in self.list.iter().zip(&mut states.slots) {
+            if !layer.spec().scope.on_tree() {
+                *slot = Slot::read(layer.as_ref(), slot.stored.take());
+            }
         }
-        Ok(())
     }
 
     /// What is to be stored: the states that differ from what was read.

@@ -67,16 +67,8 @@ impl Ingested {
             response: Some(id),
             usage: recorded.usage.as_ref(),
         };
-        let mut session = match chat.layers().is_empty() {
-            true => None,
-            false => {
-                let base = self.head.map_or(At::Branch(chat.branch()), At::Node);
-                Some(chat.layer_session_at(base, None).await?)
-            }
-        };
-        let appended = chat
-            .append_observed(request, seen, session.as_mut())
-            .await?;
+        let base = self.head.map_or(At::Branch(chat.branch()), At::Node);
+        let appended = chat.append_shown(request, seen, base).await?;
         recorded.head = appended.head;
         recorded.sibling = appended.sibling;
         recorded.nodes = appended.nodes;

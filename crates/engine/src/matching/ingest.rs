@@ -63,7 +63,7 @@ impl Engine {
         loop {
             tries -= 1;
             match job.run().await {
-                Err(EngineError::Store(error)) if tries > 0 && is_moved(&error) => {}
+                Err(error) if tries > 0 && is_moved(&error) => {}
                 other => return other,
             }
         }
@@ -71,13 +71,13 @@ impl Engine {
 }
 
 /// Whether somebody else wrote meanwhile, or nobody knows.
-const fn is_moved(error: &StoreError) -> bool {
-    matches!(
+fn is_moved(error: &EngineError) -> bool {
+    use StoreError::{HeadMoved, OutcomeUnknown};
+    let moved = matches!(
         error,
-        StoreError::HeadMoved { .. }
-            | StoreError::StateConflict { .. }
-            | StoreError::OutcomeUnknown { .. }
-    )
+        EngineError::Store(HeadMoved { .. } | OutcomeUnknown { .. })
+    );
+    moved || error.is_stale_state()
 }
 
 struct Job<'a> {

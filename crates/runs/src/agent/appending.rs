@@ -3,9 +3,9 @@
 //! Where another changed a layer's state meanwhile, the states are read again and layers are asked again. Not here:
 //! answers of models (`ask`), outputs of calls (`outputs`).
 
-use contexture_engine::{EngineError, StepAppend, state_node};
+use contexture_engine::{StepAppend, state_node};
 use contexture_ir::{Item, NodeId};
-use contexture_store::{AppendAt, Error as StoreError, NewItem, StateChange};
+use contexture_store::{AppendAt, NewItem, StateChange};
 
 use super::keys::{node_id, nth};
 use super::run::Run;
@@ -97,7 +97,7 @@ impl Run {
     }
 
     /// Appends; `false` where another changed a layer's state meanwhile: then the states are read again, and what
-    /// layers were asked before they have to be asked again.
+    /// layers were asked before they have to be asked again; what they were told they are told.
     pub(crate) async fn try_append(
         &mut self,
         said: &Said,
@@ -112,16 +112,25 @@ impl Run {
             changes,
         };
         match self.chat.append_step(step, &mut self.session).await {
-            Err(EngineError::Store(StoreError::StateConflict { .. })) if self.lost < TRIES => {
-                self.lost += 1;
-                self.reread().await?;
+            Err(error) => {
+                self.outrun(error.into()).await?;
                 Ok(false)
             }
-            Err(error) => Err(error.into()),
             Ok(_) => {
                 self.lost = 0;
                 Ok(true)
             }
+        }
+    }
+
+    /// Reads the layers' states again where that is what an append failed for; any other error is given back.
+    pub(crate) async fn outrun(&mut self, error: RunError) -> Result<(), RunError> {
+        match error {
+            RunError::Engine(error) if error.is_stale_state() && self.lost < TRIES => {
+                self.lost += 1;
+                Ok(self.chat.again(&mut self.session).await?)
+            }
+            error => Err(error),
         }
     }
 }

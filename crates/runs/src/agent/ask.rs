@@ -57,30 +57,10 @@ impl Run {
             tokens: call.report.totals.tokens,
         });
         let body = self.answered(&call).await?;
-        let answer = lift(call.format(), &body).map_err(EngineError::from)?;
-        let verdict = self.session.after_model(&answer.transcript.items).await?;
-        let mut options = RecordOptions {
-            step: Some(self.run_step()),
-            ..RecordOptions::default()
-        };
-        match &verdict {
-            Verdict::Pass => {}
-            // Kept with the answer: whoever goes on with the run stops too.
-            Verdict::Stop { reason } => {
-                let stop = StateChange::put(stop_key(self.id)?, VERSION, json(reason));
-                options.changes = vec![stop];
-            }
-            Verdict::Fix(items) => options.instead = Some(items.clone()),
-            Verdict::Retry { feedback } => {
-                options.audience = Audience::NONE;
-                options.behind = vec![self.feedback(feedback)];
-            }
-        }
-        let kept = options.instead.clone().unwrap_or(answer.transcript.items);
-        let recorded = self.record(&call, &body, options).await?;
+        let (verdict, kept, recorded) = self.judged(&call, &body).await?;
         if recorded.sibling {
             // Somebody was faster: the answer is kept on a branch of its own, and the model is asked about what is there.
-            self.reread().await?;
+            self.chat.again(&mut self.session).await?;
             self.goes_on_with(Next::Ask { refused });
             return Ok(());
         }
@@ -104,6 +84,48 @@ impl Run {
         };
         self.goes_on_with(next);
         Ok(())
+    }
+
+    /// What layers say to an answer, what is kept of it, and how it is stored. Where another changed a layer's state
+    /// meanwhile, they are asked again.
+    async fn judged(
+        &mut self,
+        call: &CompiledCall,
+        body: &str,
+    ) -> Result<(Verdict, Vec<Item>, Recorded), RunError> {
+        let answer = lift(call.format(), body).map_err(EngineError::from)?;
+        let said = answer.transcript.items;
+        loop {
+            let verdict = self.session.after_model(&said).await?;
+            let options = self.kept_as(&verdict)?;
+            let kept = options.instead.clone();
+            match self.record(call, body, options).await {
+                Ok(recorded) => return Ok((verdict, kept.unwrap_or(said), recorded)),
+                Err(error) => self.outrun(error).await?,
+            }
+        }
+    }
+
+    /// How an answer is stored that layers say this to.
+    fn kept_as(&self, verdict: &Verdict) -> Result<RecordOptions<'static>, RunError> {
+        let mut options = RecordOptions {
+            step: Some(self.run_step()),
+            ..RecordOptions::default()
+        };
+        match verdict {
+            Verdict::Pass => {}
+            // Kept with the answer: whoever goes on with the run stops too.
+            Verdict::Stop { reason } => {
+                let stop = StateChange::put(stop_key(self.id)?, VERSION, json(reason));
+                options.changes = vec![stop];
+            }
+            Verdict::Fix(items) => options.instead = Some(items.clone()),
+            Verdict::Retry { feedback } => {
+                options.audience = Audience::NONE;
+                options.behind = vec![self.feedback(feedback)];
+            }
+        }
+        Ok(options)
     }
 
     /// The call, compacted where it is due.
@@ -197,13 +219,17 @@ impl Run {
         if lifted.transcript.items.is_empty() {
             return Ok(());
         }
-        let options = RecordOptions {
-            step: Some(self.run_step()),
-            audience: Audience::USER,
-            ..RecordOptions::default()
-        };
-        self.record(call, body, options).await?;
-        Ok(())
+        loop {
+            let options = RecordOptions {
+                step: Some(self.run_step()),
+                audience: Audience::USER,
+                ..RecordOptions::default()
+            };
+            match self.record(call, body, options).await {
+                Ok(_) => return Ok(()),
+                Err(error) => self.outrun(error).await?,
+            }
+        }
     }
 
     async fn record(
@@ -217,6 +243,7 @@ impl Run {
             ..options
         };
         let recorded = self.chat.record_with(call, body, options).await?;
+        self.lost = 0;
         let usage = recorded.usage.clone().unwrap_or_default();
         self.spent
             .add(&self.price(&call.report.target.model, &usage));

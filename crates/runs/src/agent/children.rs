@@ -223,6 +223,8 @@ impl Run {
             RunStatus::Completed | RunStatus::Running | RunStatus::Waiting => RunEnd::Completed,
         };
         self.session.on_complete(&end).await;
+        // Those outside the tree were stored with its end.
+        self.session.take_back_shared();
         self.spent = ended.spent.unwrap_or_default();
         self.before = self.spent.elapsed;
         self.last_text.clone_from(&ended.result);

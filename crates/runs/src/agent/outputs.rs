@@ -2,7 +2,6 @@
 //!
 //! Not here: what gives them (`calls`).
 
-use contexture_engine::EngineError;
 use contexture_ir::{FunctionCallOutput, Item, NodeId, Origin, Output, Part, Raw};
 use contexture_store::{NewItem, StateChange};
 use contexture_telemetry::Operation;
@@ -41,15 +40,13 @@ impl Run {
         guidance: &str,
     ) -> Result<(), RunError> {
         loop {
-            let chat = self.chat.clone();
             let operation = Operation::tool(&call.call.name, &call.call.call_id);
-            let called = chat.call_in(&mut self.session, call.node, &call.call.name, arguments);
+            let called = self.session.call(&call.call.name, arguments);
             let called = called.instrument(operation.span().clone()).await;
-            operation.end(called.as_ref().err().map(EngineError::kind));
+            operation.end(called.as_ref().err().map(|_| "function"));
             let result = match called {
                 Ok(result) => Ok(ToolOutput::from(shown(&result))),
-                Err(EngineError::Function(error)) => Err(ToolFailure::failed(error)),
-                Err(error) => return Err(error.into()),
+                Err(error) => Err(ToolFailure::failed(error)),
             };
             let output = told(answer(&call.call.call_id, result), guidance);
             let said = vec![Item::FunctionCallOutput(output)];

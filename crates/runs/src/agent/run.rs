@@ -387,15 +387,6 @@ impl Run {
         }
     }
 
-    /// Reads the layers' states again.
-    pub(crate) async fn reread(&mut self) -> Result<(), RunError> {
-        let place = self.record.place(self.id);
-        self.session = self.chat.layer_session(Some(place)).await?;
-        self.chat
-            .count_in(&mut self.session, Arc::<Beside>::clone(&self.beside));
-        Ok(())
-    }
-
     /// Tells those who watch.
     pub(crate) fn tell(&self, news: impl FnOnce() -> RunNews) {
         let Some(observer) = &self.agent.observer else {

@@ -21,6 +21,7 @@ use contexture_store::{At, ListEntries, Node, ReadRequest, StateRequest, Store};
 use contexture_tools::{Policy, Tool};
 
 use crate::stand::{calling, saying};
+use crate::tally::Tally;
 
 /// What a call that was begun before a crash is answered.
 pub(crate) const UNKNOWN: &str = "nobody knows whether it did its work";
@@ -43,9 +44,14 @@ pub(crate) async fn open(store: Arc<dyn Store>) -> Result<Conversation, RunError
         .without_calibration();
     let chat = engine.conversation("c").resource("r").open().await?;
     let shared = Memory::new().configured(|spec| spec.id = LayerId::new("notes").unwrap());
+    let tally = Tally {
+        scope: Scope::Resource,
+        gates: false,
+    };
     let layers = Layers::new()
         .with(Memory::new().scoped(Scope::Path))
-        .and_then(|layers| layers.with(shared));
+        .and_then(|layers| layers.with(shared))
+        .and_then(|layers| layers.with(tally));
     chat.set_layers(layers.unwrap());
     Ok(chat)
 }
@@ -62,7 +68,11 @@ fn stage(n: usize) -> Vec<(&'static str, String)> {
     match n % 6 {
         0 => vec![sum(1), sum(2)],
         1 => vec![("once", "{}".into()), note("create_memory", "path"), sum(3)],
-        2 => vec![note("create_notes", "shared"), ("long", "{}".into())],
+        2 => vec![
+            note("create_notes", "shared"),
+            ("tally_one", "{}".into()),
+            ("long", "{}".into()),
+        ],
         3 => vec![
             ("think", format!(r#"{{"task":"task {n}"}}"#)),
             ("once", "{}".into()),

@@ -1,0 +1,23 @@
+//! What layers are told, so that it can be told again.
+//!
+//! Not here: telling it (`layer_again`).
+
+use contexture_layers::{ChildEnd, LayerId, RunEnd, Stored, ToolRequest};
+
+/// The states of another run, as its hooks have left them.
+pub(crate) type States = Vec<(LayerId, Stored)>;
+
+/// What layers were told.
+#[derive(Clone, Debug)]
+pub(crate) enum Told {
+    /// That they begin in a child run; its parent's states.
+    Spawn(States),
+    /// What their parent's states are now.
+    ParentUpdate(States),
+    /// How a child ended; its states.
+    Return(States, ChildEnd),
+    /// That a tool is called. What they said to it stays said.
+    Tool(ToolRequest),
+    /// How the run ended.
+    Complete(RunEnd),
+}
