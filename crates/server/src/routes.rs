@@ -91,6 +91,7 @@ pub(crate) fn router(app: &App) -> Router {
         .method_not_allowed_fallback(other_method)
         .route_layer(DefaultBodyLimit::max(body_bytes));
     own.fallback_service(proxy::router(app))
+        .layer(from_fn_with_state(app.clone(), limits::without_pauses))
         .layer(from_fn(audit::tell))
         .layer(from_fn(framing::clear))
         .layer(from_fn(metrics::measure))

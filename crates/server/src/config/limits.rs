@@ -17,6 +17,8 @@ pub struct LimitsConfig {
     pub header_seconds: u64,
     /// Bytes of a request's body. Default 67,108,864. Beyond: `body_too_large`, status 413.
     pub body_bytes: usize,
+    /// Seconds a client may pause within a request's body. Default 30. Beyond: `bad_body`, status 400.
+    pub body_seconds: u64,
     /// Seconds until an answer begins. Default 60. Beyond: `timed_out`, status 503. Requests to
     /// providers have their own.
     pub request_seconds: u64,
@@ -38,6 +40,7 @@ impl Default for LimitsConfig {
             headers: 100,
             header_seconds: 10,
             body_bytes: 64 << 20,
+            body_seconds: 30,
             request_seconds: 60,
             drain_seconds: 30,
             connections: 4096,

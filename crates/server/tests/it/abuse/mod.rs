@@ -4,6 +4,7 @@ mod audit;
 mod canary;
 mod capture;
 mod corpus;
+mod patience;
 mod places;
 mod secrets;
 mod smuggling;
