@@ -20,6 +20,9 @@ use crate::part::{FilePart, ImagePart, Part};
 /// The version of the normal form.
 pub const MEANING_VERSION: u32 = 1;
 
+/// The bytes of a piece's length.
+const LENGTH: usize = 8;
+
 /// The hash of an item's normal form; `None` for what not every format can express: reasoning,
 /// compactions, extensions.
 ///
@@ -56,10 +59,19 @@ pub fn meaning_hash(item: &Item) -> Option<ContentHash> {
 }
 
 /// Length-prefixed pieces, text joined while it is adjacent.
-#[derive(Default)]
 struct Form {
     pieces: Vec<u8>,
-    text: String,
+    /// Where the text that is being joined begins, behind its tag and the place of its length.
+    text: Option<usize>,
+}
+
+impl Default for Form {
+    fn default() -> Self {
+        Self {
+            pieces: Vec::with_capacity(256),
+            text: None,
+        }
+    }
 }
 
 impl Form {
@@ -69,7 +81,15 @@ impl Form {
     }
 
     fn text(&mut self, text: &str) {
-        self.text.push_str(text);
+        if text.is_empty() {
+            return;
+        }
+        if self.text.is_none() {
+            self.bytes(b"text");
+            self.pieces.extend_from_slice(&[0; LENGTH]);
+            self.text = Some(self.pieces.len());
+        }
+        self.pieces.extend_from_slice(text.as_bytes());
     }
 
     fn parts(&mut self, parts: &[Part]) {
@@ -92,10 +112,12 @@ impl Form {
     }
 
     fn flush(&mut self) {
-        if !self.text.is_empty() {
-            let text = std::mem::take(&mut self.text);
-            self.bytes(b"text");
-            self.bytes(text.as_bytes());
+        let Some(begin) = self.text.take() else {
+            return;
+        };
+        let length = ((self.pieces.len() - begin) as u64).to_le_bytes();
+        if let Some(place) = self.pieces.get_mut(begin - LENGTH..begin) {
+            place.copy_from_slice(&length);
         }
     }
 

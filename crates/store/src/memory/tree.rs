@@ -1,6 +1,6 @@
 //! One conversation in memory: an arena of nodes and the names that point into it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use contexture_ir::{
@@ -28,7 +28,7 @@ pub(super) struct Tree {
     /// `nodes`, `branches`, `messages` and `active` are filled in by [`Tree::record`].
     pub(super) record: Conversation,
     pub(super) arena: Vec<Placed>,
-    pub(super) by_id: BTreeMap<NodeId, usize>,
+    pub(super) by_id: HashMap<NodeId, usize>,
     pub(super) by_message: BTreeMap<MessageId, Vec<usize>>,
     /// In order of creation.
     pub(super) branches: Vec<Named>,
@@ -79,7 +79,7 @@ impl Tree {
                 updated_ms: at_ms,
             },
             arena: Vec::new(),
-            by_id: BTreeMap::new(),
+            by_id: HashMap::new(),
             by_message: BTreeMap::new(),
             branches: vec![Named {
                 name: BranchName::main(),
@@ -229,7 +229,14 @@ impl Tree {
             NodeQuery::Prefix(prefix) => {
                 let (low, high) = rules::check_prefix(prefix)?;
                 let range = NodeId::from_bytes(low)..=NodeId::from_bytes(high);
-                let found: Vec<_> = self.by_id.range(range).take(5).collect();
+                // People type prefixes; whatever is asked often has the whole id.
+                let mut found: Vec<_> = self
+                    .by_id
+                    .iter()
+                    .filter(|(id, _)| range.contains(id))
+                    .collect();
+                found.sort_unstable();
+                found.truncate(5);
                 match found.as_slice() {
                     [] => Err(Error::not_found(Thing::Node, prefix)),
                     [(_, index)] => Ok(nodes(&[**index])),
