@@ -76,6 +76,13 @@ impl CompiledCall {
         self.format
     }
 
+    /// The tools that the provider knows by other names, as it refuses those that were given. An answer calls them by
+    /// the names that were sent.
+    #[must_use]
+    pub const fn renames(&self) -> &Renames {
+        &self.renames
+    }
+
     /// The head the call was compiled against.
     #[must_use]
     pub const fn base(&self) -> Option<NodeId> {
@@ -120,7 +127,11 @@ impl Conversation {
         // Everything else is read at the node the path ended at, so that all of it is of one instant.
         let at = path.head.map_or(At::Branch(branch.clone()), At::Node);
         let state = self.state_at(at, "").await?;
-        let mut contributions = said_before(&self.instructions_in(&state)?)?;
+        let mut before = self.instructions_in(&state)?;
+        if let Some(messages) = options.instructions {
+            before.messages = messages.to_vec();
+        }
+        let mut contributions = said_before(&before)?;
         contributions.extend(self.aside_now().contributions(&model.capabilities)?);
         contributions.extend_from_slice(options.also);
         let plan_key = format!("@plan/{}/{}", target.format(), target.model());

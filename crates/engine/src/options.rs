@@ -2,6 +2,7 @@
 
 use contexture_catalogue::ModelSpec;
 use contexture_compile::{Cancel, CompileRequest, Contribution, OfferedTools};
+use contexture_ir::Message;
 use contexture_tools::{Choice, Loaded, Manner, Registry, Wish};
 
 use crate::layer_session::LayerSession;
@@ -24,6 +25,9 @@ use crate::layer_session::LayerSession;
 pub struct CompileOptions<'a> {
     /// What is said too, behind what the handle says. Default: nothing.
     pub also: &'a [Contribution],
+    /// The messages that lead, in the place of those that an imported or ingested history was stored with.
+    /// Default: those.
+    pub instructions: Option<&'a [Message]>,
     /// Tools out of a registry, offered behind the target's own. Default: none.
     pub tools: Option<RegistryTools<'a>>,
     /// The layers of a run, in the states the run has them in. Default: the handle's, in those stored.

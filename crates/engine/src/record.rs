@@ -239,7 +239,8 @@ impl Conversation {
         Ok(recorded)
     }
 
-    fn answer_patch(&self, call: &CompiledCall) -> Result<StatePatch, EngineError> {
+    /// The plan of a call, and the fragments of this handle.
+    pub(crate) fn answer_patch(&self, call: &CompiledCall) -> Result<StatePatch, EngineError> {
         let plan = serde_json::to_vec(&call.plan).map_err(|error| EngineError::StoredState {
             key: call.plan_key.clone(),
             why: error.to_string(),

@@ -8,11 +8,13 @@ use contexture_layers::Observed;
 use contexture_store::{
     AppendAt, AppendRequest, At, NewItem, OnMoved, PathMark, ResponseRecord, ResponseStatus,
 };
+use contexture_telemetry::cache_read;
 
 use super::copy::is_cut;
 use super::incoming::Ingested;
 use super::keys::Standing;
 use super::relayed::Call;
+use crate::call::CompiledCall;
 use crate::conversation::Conversation;
 use crate::engine::Engine;
 use crate::error::EngineError;
@@ -31,6 +33,30 @@ impl Ingested {
     /// # Errors
     /// The store's.
     pub async fn record(&self, answer: &Transcript) -> Result<Recorded, EngineError> {
+        self.store(answer, None).await
+    }
+
+    /// As [`Self::record`], where this call was sent in the place of what the client sent: its plan holds for the
+    /// calls to come, and what it was compiled from is kept with the answer. The client goes on from the
+    /// answer as it would from any other.
+    ///
+    /// A call that stands behind a compaction of its own asks for [`Ingested::head`] to be that of the compaction.
+    ///
+    /// # Errors
+    /// The store's.
+    pub async fn record_call(
+        &self,
+        call: &CompiledCall,
+        answer: &Transcript,
+    ) -> Result<Recorded, EngineError> {
+        self.store(answer, Some(call)).await
+    }
+
+    async fn store(
+        &self,
+        answer: &Transcript,
+        call: Option<&CompiledCall>,
+    ) -> Result<Recorded, EngineError> {
         let chat = &self.chat;
         let info = answer.response.clone().unwrap_or_default();
         let key = self.key(answer, info.id.as_deref());
@@ -60,7 +86,13 @@ impl Ingested {
         let mut request = AppendRequest::new(at, items, chat.engine().now_ms());
         request.on_moved = OnMoved::Sibling;
         request.paths = self.marks(answer, info.id.as_deref(), nodes.last());
-        request.response = Some(self.response_record(id, answer));
+        request.response = Some(match call {
+            Some(call) => chat.engine().response_record(id, call, &info),
+            None => self.response_record(id, answer),
+        });
+        if let Some(call) = call {
+            request.patch = chat.answer_patch(call)?;
+        }
         let seen = Observed {
             items: &answer.items,
             nodes: &nodes,
@@ -74,6 +106,17 @@ impl Ingested {
         recorded.nodes = appended.nodes;
         recorded.branch = appended.branch.unwrap_or(recorded.branch);
         if !appended.replayed {
+            if let Some(call) = call {
+                let (format, report) = (call.format(), &call.report);
+                let predicted = report.cache.predicted.read;
+                cache_read(
+                    format,
+                    &report.target.model,
+                    recorded.usage.as_ref(),
+                    predicted,
+                );
+                chat.learn(report, recorded.usage.as_ref()).await;
+            }
             chat.tell(|| Happened::Recorded {
                 response: id,
                 usage: recorded.usage.clone(),
