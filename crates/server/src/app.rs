@@ -10,7 +10,7 @@ use tokio_util::task::TaskTracker;
 use crate::config::Config;
 use crate::keys::Keys;
 use crate::load::Load;
-use crate::proxy::{Outcomes, UpstreamFault, Upstreams};
+use crate::proxy::{Accounts, Outcomes, UpstreamFault, Upstreams};
 use crate::recorder::recorder;
 
 /// What all handlers share: the engine, the configuration, who may call, who is calling. Cheap to clone.
@@ -27,6 +27,7 @@ struct Shared {
     figures: Option<PrometheusHandle>,
     upstreams: Upstreams,
     outcomes: Outcomes,
+    accounts: Accounts,
     closing: CancellationToken,
     tasks: TaskTracker,
 }
@@ -52,6 +53,7 @@ impl App {
                 figures: recorder(),
                 upstreams,
                 outcomes: Outcomes::default(),
+                accounts: Accounts::default(),
                 closing: CancellationToken::new(),
                 tasks: TaskTracker::new(),
             }),
@@ -88,6 +90,10 @@ impl App {
 
     pub(crate) fn outcomes(&self) -> &Outcomes {
         &self.shared.outcomes
+    }
+
+    pub(crate) fn accounts(&self) -> &Accounts {
+        &self.shared.accounts
     }
 
     /// What goes on beside requests; it is waited for at the end.

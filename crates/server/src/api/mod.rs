@@ -9,6 +9,7 @@ mod conversations;
 mod etag;
 mod events;
 mod idempotency;
+mod ledger;
 mod memory;
 mod messages;
 mod page;
@@ -40,6 +41,7 @@ pub(crate) fn router() -> OpenApiRouter<App> {
         .merge(compactions::router())
         .merge(memory::router())
         .merge(requests::router())
+        .merge(ledger::router())
         .merge(runs::router())
         .merge(texts::router())
         .merge(transfer::router());

@@ -3,8 +3,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Display;
 
+use contexture::compile::Size;
+
 use crate::config::key::KeyConfig;
 use crate::config::locate::{Fault, Step};
+use crate::config::policy::WindowConfig;
 use crate::config::route::RouteConfig;
 use crate::config::upstream::UpstreamConfig;
 use crate::config::whole::Config;
@@ -18,6 +21,7 @@ pub(crate) fn first_fault(config: &Config) -> Option<Fault> {
         .or_else(|| limits(config))
         .or_else(|| upstreams(config))
         .or_else(|| defaults(config))
+        .or_else(|| policies(config))
         .or_else(|| routes(config))
 }
 
@@ -111,6 +115,40 @@ fn defaults(config: &Config) -> Option<Fault> {
         }
     }
     None
+}
+
+fn policies(config: &Config) -> Option<Fault> {
+    config.policies.iter().find_map(|(name, policy)| {
+        let at = |field: &str| ["policies", name.as_str(), field].map(Step::key).to_vec();
+        if let Some(why) = bad_name(name) {
+            let here = ["policies", name.as_str()].map(Step::key).to_vec();
+            return Some(Fault::new(here, why));
+        }
+        let window = policy.window.and_then(|window| match window {
+            WindowConfig {
+                turns: Some(turns),
+                tokens: None,
+            } if turns > 0 => None,
+            WindowConfig {
+                turns: None,
+                tokens: Some(tokens),
+            } if tokens > 0 => None,
+            _ => Some("expected { turns = N } or { tokens = N }, N at least 1"),
+        });
+        if let Some(why) = window {
+            return Some(Fault::new(at("window"), why));
+        }
+        let least = [
+            ("preview", policy.preview, Size::SMALLEST),
+            ("limit_tokens", policy.limit_tokens, 1_000),
+            ("ingest_timeout_ms", Some(policy.ingest_timeout_ms), 1),
+        ];
+        least.into_iter().find_map(|(field, value, least)| {
+            let value = value.filter(|value| *value < least)?;
+            let why = format!("{value} is too little; at least {least}");
+            Some(Fault::new(at(field), why))
+        })
+    })
 }
 
 fn routes(config: &Config) -> Option<Fault> {

@@ -22,7 +22,7 @@ mod whole;
 pub use error::ConfigError;
 pub use key::{KeyConfig, KeyHash, Scope};
 pub use limits::LimitsConfig;
-pub use policy::PolicyConfig;
+pub use policy::{ClearConfig, CompactConfig, Pays, PolicyConfig, ToolsConfig, WindowConfig};
 pub use route::RouteConfig;
 pub use server::ServerConfig;
 pub use upstream::{UpstreamConfig, UpstreamFormat};

@@ -1,15 +1,128 @@
 //! `[policies.<name>]`: what may be changed in a request.
 
-use std::collections::BTreeMap;
+use std::collections::BTreeSet;
 
 use schemars::JsonSchema;
 use serde::Deserialize;
 
 /// What may be changed in a request. An empty one changes nothing.
-#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
-#[serde(transparent)]
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
 pub struct PolicyConfig {
-    /// As it stands in the file.
-    #[schemars(with = "BTreeMap<String, serde_json::Value>")]
-    pub table: toml::Table,
+    /// How much of the history is sent at most, newest first. Default: all.
+    pub window: Option<WindowConfig>,
+    /// Old outputs of tools become placeholders. Default: they stay.
+    pub clear: Option<ClearConfig>,
+    /// Outputs of more than so many characters are shown by their beginning, their end and their errors; at
+    /// least 600. Default: whole.
+    pub preview: Option<u64>,
+    /// What stands for the older part of a history that does not fit. Default: nothing; it is left out.
+    pub compact: Option<CompactConfig>,
+    /// Which tools may be offered. Default: all. Holds whatever else fails, and whatever other policy the
+    /// client asks for.
+    pub tools: ToolsConfig,
+    /// Whether marks are set for the provider's cache, where it has any. Default: only the client's are.
+    pub cache_marks: bool,
+    /// A smaller window than the model's, in tokens, the answer included; at least 1,000. Default: the model's.
+    pub limit_tokens: Option<u64>,
+    /// After so many milliseconds the request goes as it came. Default: 2,000.
+    pub ingest_timeout_ms: u64,
+    /// What a change needs to be made. Default: `strict`.
+    pub pays: Pays,
+}
+
+/// How much of a history is sent at most: one of the two.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct WindowConfig {
+    /// So many turns: what a user says, and all that follows.
+    pub turns: Option<u32>,
+    /// So many tokens.
+    pub tokens: Option<u64>,
+}
+
+/// Which old outputs become placeholders.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ClearConfig {
+    /// So many of the newest outputs stay. Default: 3.
+    #[serde(default = "keep_recent")]
+    pub keep_recent: usize,
+}
+
+/// What stands for the older part of a history.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum CompactConfig {
+    /// Its files, commands, errors, identifiers and numbers; no model is asked.
+    Manifest,
+}
+
+/// Which tools may be offered, by name.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct ToolsConfig {
+    /// These and no others. Default: all.
+    pub allow: Option<BTreeSet<String>>,
+    /// None of these.
+    pub deny: BTreeSet<String>,
+}
+
+/// What a change needs to be made, where the request would fit without.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Pays {
+    /// It costs less, over this call and four like it, than what the client sent.
+    #[default]
+    Strict,
+    /// Nothing: it is made, whatever it costs.
+    Fits,
+}
+
+impl Default for PolicyConfig {
+    fn default() -> Self {
+        Self {
+            window: None,
+            clear: None,
+            preview: None,
+            compact: None,
+            tools: ToolsConfig::default(),
+            cache_marks: false,
+            limit_tokens: None,
+            ingest_timeout_ms: 2_000,
+            pays: Pays::default(),
+        }
+    }
+}
+
+impl PolicyConfig {
+    /// Whether it may change what is said.
+    #[must_use]
+    pub const fn rewrites(&self) -> bool {
+        self.window.is_some()
+            || self.clear.is_some()
+            || self.preview.is_some()
+            || self.compact.is_some()
+            || self.cache_marks
+            || self.limit_tokens.is_some()
+    }
+}
+
+impl ToolsConfig {
+    /// Whether a tool of this name may be offered.
+    #[must_use]
+    pub fn allows(&self, name: &str) -> bool {
+        let allowed = |allow: &BTreeSet<String>| allow.contains(name);
+        self.allow.as_ref().is_none_or(allowed) && !self.deny.contains(name)
+    }
+
+    /// Whether every tool may be offered.
+    #[must_use]
+    pub fn allows_all(&self) -> bool {
+        self.allow.is_none() && self.deny.is_empty()
+    }
+}
+
+const fn keep_recent() -> usize {
+    3
 }

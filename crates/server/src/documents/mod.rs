@@ -7,6 +7,7 @@ mod compaction;
 mod conversation;
 mod event;
 mod instant;
+mod ledger;
 mod node;
 mod note;
 mod problem;
@@ -21,6 +22,9 @@ pub use compaction::{CompactionDocument, CoverDocument, CoversDocument};
 pub use conversation::{ConversationDocument, ConversationsDocument};
 pub use event::{EventDocument, EventsDocument};
 pub use instant::instant;
+pub use ledger::{
+    CacheUseDocument, LedgerDayDocument, LedgerDocument, LedgerEntryDocument, LedgerSumDocument,
+};
 pub use node::{MessagesDocument, NodeDocument, NodesDocument, SavedDocument, kind};
 pub use note::{ExpiryDocument, NoteDocument, NoteDoneDocument, NotesDocument};
 pub use problem::ProblemDocument;

@@ -23,9 +23,14 @@ pub struct RequestDocument {
     pub node: Option<String>,
     /// How many items were new.
     pub appended: usize,
+    /// The policy that it got.
+    pub policy: Option<String>,
+    /// How many tokens less were sent than came, if something else was sent; less than nothing if more.
+    pub tokens_saved: Option<i64>,
     /// The answer, once it is stored.
     pub answer: Option<AnswerDocument>,
-    /// What failed here, while the request went on: `request`, `answer`, `store` or `fault`.
+    /// What failed here, while the request went on: `request`, `answer`, `store`, `rewrite`, `timeout`, `refused` or
+    /// `fault`.
     pub failed: Option<String>,
     /// Why.
     pub why: Option<String>,

@@ -8,10 +8,13 @@ use contexture::{Ingested, Matched};
 use tokio::sync::oneshot;
 
 use crate::app::App;
+use crate::config::PolicyConfig;
 use crate::documents::RequestDocument;
 use crate::proxy::answer;
+use crate::proxy::ledger::{self, Called};
 use crate::proxy::matching::{self, Asked, Miss, Stored};
 use crate::proxy::outcome::Telling;
+use crate::proxy::rewrite::{self, Rewritten, Weighed};
 use crate::proxy::tee::Heard;
 
 /// An answer that began.
@@ -19,15 +22,26 @@ pub(crate) struct Begun {
     pub(crate) status: StatusCode,
     pub(crate) headers: HeaderMap,
     pub(crate) heard: Heard,
+    /// What was sent in the place of the request.
+    pub(crate) sent: Option<Rewritten>,
 }
 
 /// Where it is told that the answer begins. Dropped, there is none.
 pub(crate) type Answering = oneshot::Sender<Begun>;
 
-/// Stores the request now, and the answer once it has come.
-pub(crate) fn listen_in(app: &App, asked: Asked, telling: Telling) -> Answering {
+/// Where it is told what to send in the place of the request.
+pub(crate) type Rewriting = oneshot::Receiver<Option<Rewritten>>;
+
+/// Stores the request now, and the answer once it has come. With a policy it is said beforehand what to send.
+pub(crate) fn listen_in(
+    app: &App,
+    asked: Asked,
+    policy: Option<PolicyConfig>,
+    telling: Telling,
+) -> (Answering, Rewriting) {
     let (answering, begun) = oneshot::channel();
-    let engine = app.engine().clone();
+    let (rewritten, rewriting) = oneshot::channel();
+    let shared = app.clone();
     let told = telling.clone();
     let work = tokio::spawn(async move {
         let format = asked.call.format;
@@ -36,21 +50,17 @@ pub(crate) fn listen_in(app: &App, asked: Asked, telling: Telling) -> Answering 
             if !begun.status.is_success() {
                 return None;
             }
-            Some(answer::hear(format, &begun.headers, begun.heard).await)
+            let heard = answer::hear(format, &begun.headers, begun.heard).await;
+            Some((heard, begun.sent))
         };
-        let stored = async {
-            let stored = matching::ingest(&engine, asked).await;
-            match &stored {
-                Ok(stored) => told.tell(|document| document.stored(&stored.ingested)),
-                Err(miss) => missed(&told, miss),
-            }
-            stored.ok()
-        };
+        let stored = take_in(&shared, &asked, policy, &told, rewritten);
         let (stored, heard) = tokio::join!(stored, heard);
         match (stored, heard) {
-            (Some(stored), Some(Ok(Some(answer)))) => record(&told, stored, answer).await,
-            (_, Some(Err(miss))) => missed(&told, &miss),
-            (Some(stored), None) => withdraw(&told, &stored.ingested).await,
+            (Some(taken), Some((Ok(Some(answer)), sent))) => {
+                record(&shared, &told, taken, answer, sent).await;
+            }
+            (_, Some((Err(miss), _))) => missed(&told, &miss),
+            (Some(taken), None) => withdraw(&told, &taken.stored.ingested).await,
             // Nothing was asked that could be stored, or nothing came that could.
             _ => told.tell(|document| document.done = true),
         }
@@ -60,20 +70,83 @@ pub(crate) fn listen_in(app: &App, asked: Asked, telling: Telling) -> Answering 
             missed(&telling, &Miss::of("fault", &error));
         }
     });
-    answering
+    (answering, rewriting)
 }
 
-async fn record(told: &Telling, stored: Stored, mut answer: Transcript) {
+/// A request that is stored, and looked at if there is a policy.
+struct TakenIn {
+    stored: Stored,
+    weighed: Option<Weighed>,
+}
+
+/// Stores the request, and says what to send in its place.
+async fn take_in(
+    app: &App,
+    asked: &Asked,
+    policy: Option<PolicyConfig>,
+    told: &Telling,
+    rewritten: oneshot::Sender<Option<Rewritten>>,
+) -> Option<TakenIn> {
+    let (mut stored, read) = match matching::ingest(app.engine(), asked).await {
+        Ok(stored) => stored,
+        Err(miss) => {
+            missed(told, &miss);
+            return None;
+        }
+    };
+    let mut weighed = None;
+    if let Some(policy) = policy {
+        let format = asked.call.format;
+        match rewrite::rewrite(app.accounts(), &policy, format, &mut stored, &read).await {
+            Ok(done) => weighed = done,
+            Err(miss) => fail_open(told, &miss),
+        }
+    }
+    told.tell(|document| document.stored(&stored.ingested));
+    let instead = weighed.as_mut().and_then(|one| one.rewritten.take());
+    // Whoever waited too long has sent the request as it came.
+    let _ = rewritten.send(instead);
+    Some(TakenIn { stored, weighed })
+}
+
+async fn record(
+    app: &App,
+    told: &Telling,
+    taken: TakenIn,
+    mut answer: Transcript,
+    sent: Option<Rewritten>,
+) {
+    let TakenIn { stored, weighed } = taken;
     // Not every answer says whose it is.
     answer.model = answer.model.or(stored.model);
     let ingested = stored.ingested;
-    match ingested.record(&answer).await {
-        Ok(recorded) => told.tell(|document| {
-            document.answered(&recorded, ingested.cost(&answer));
-            document.done = true;
-        }),
-        Err(error) => missed(told, &Miss::of("store", &error)),
+    let recorded = match &sent {
+        Some(sent) => ingested.record_call(&sent.call, &answer).await,
+        None => ingested.record(&answer).await,
+    };
+    let recorded = match recorded {
+        Ok(recorded) => recorded,
+        Err(error) => return missed(told, &Miss::of("store", &error)),
+    };
+    if let Some(weighed) = weighed {
+        let called = Called {
+            owner: ingested.chat.owner(),
+            conversation: ingested.chat.id(),
+            model: &weighed.account.2,
+            policy: &told.now().policy.unwrap_or_default(),
+            recorded: &recorded,
+            rewritten: sent.is_some(),
+            booked: weighed.book(app.accounts(), sent.as_ref(), app.engine().now_ms()),
+            reported: ingested.cost(&answer),
+        };
+        if let Err(error) = ledger::enter(app.engine(), &called).await {
+            fail_open(told, &Miss::of("ledger", &error));
+        }
     }
+    told.tell(|document| {
+        document.answered(&recorded, ingested.cost(&answer));
+        document.done = true;
+    });
 }
 
 /// Forgets a conversation that began with this request, if nobody named it: the client asks again, and each try would
@@ -87,6 +160,20 @@ async fn withdraw(told: &Telling, unanswered: &Ingested) {
         }
     }
     told.tell(|document| document.done = true);
+}
+
+/// The request goes as it came, though it should have been changed.
+pub(crate) fn fail_open(told: &Telling, miss: &Miss) {
+    tracing::warn!(
+        what = miss.what,
+        why = miss.why,
+        "a request was passed on as it came"
+    );
+    metrics::counter!("contexture_proxy_failed_open_total", "what" => miss.what).increment(1);
+    told.tell(|document| {
+        document.failed = Some(miss.what.to_owned());
+        document.why = Some(miss.why.clone());
+    });
 }
 
 fn missed(told: &Telling, miss: &Miss) {

@@ -44,6 +44,29 @@ pub(crate) struct Stored {
     pub(crate) model: Option<String>,
 }
 
+/// A request that was read.
+#[derive(Debug)]
+pub(crate) struct Read {
+    pub(crate) transcript: Transcript,
+    /// Its text, unpacked.
+    pub(crate) body: String,
+    said: Said,
+}
+
+impl Read {
+    /// Whether it goes on from a history that the provider holds.
+    pub(crate) fn is_elsewhere(&self) -> bool {
+        let names = ["previous_response_id", "conversation", "cachedContent"];
+        let said = |name: &&str| {
+            self.said
+                .0
+                .get(*name)
+                .is_some_and(|raw| raw.get() != "null")
+        };
+        names.iter().any(said)
+    }
+}
+
 /// Why a request or its answer is not stored. It has been passed on all the same.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Miss {
@@ -89,35 +112,37 @@ impl Said {
 ///
 /// # Errors
 /// It cannot be read, or cannot be stored.
-pub(crate) async fn ingest(engine: &Engine, asked: Asked) -> Result<Stored, Miss> {
+pub(crate) async fn ingest(engine: &Engine, asked: &Asked) -> Result<(Stored, Read), Miss> {
     let body = unpacked_whole(&asked.headers, asked.body.clone(), asked.most).await;
     let body = body.map_err(|error| Miss::of("request", &error))?;
     let call = asked.call.clone();
     // Megabytes of JSON are read without holding up others.
-    let read = tokio::task::spawn_blocking(move || read(&call, &body)).await;
-    let (transcript, said) = read.map_err(|error| Miss::of("request", &error))??;
+    let read = tokio::task::spawn_blocking(move || read(&call, body)).await;
+    let read = read.map_err(|error| Miss::of("request", &error))??;
+    let said = &read.said;
     let conversation = asked.wishes.conversation.clone();
-    let conversation = conversation.or_else(|| named(&asked, &said));
+    let conversation = conversation.or_else(|| named(asked, said));
     let previous = said.text("previous_response_id");
-    let partition = partition(&asked.wishes, &said);
+    let partition = partition(&asked.wishes, said);
     let incoming = Incoming {
         conversation: conversation.as_ref(),
         branch: asked.wishes.branch.as_ref(),
         previous_response: previous.as_deref(),
         partition: partition.as_deref(),
-        ..Incoming::new(&transcript)
+        ..Incoming::new(&read.transcript)
     };
     let ingested = engine.ingest(&asked.owner, incoming).await;
     let ingested = ingested.map_err(|error| Miss::of("store", &error))?;
-    Ok(Stored {
+    let stored = Stored {
         ingested,
-        model: transcript.model,
-    })
+        model: read.transcript.model.clone(),
+    };
+    Ok((stored, read))
 }
 
-fn read(call: &Call, body: &[u8]) -> Result<(Transcript, Said), Miss> {
-    let body = std::str::from_utf8(body).map_err(|error| Miss::of("request", &error))?;
-    let lifted = lift(call.format, body).map_err(|error| Miss::of("request", &error))?;
+fn read(call: &Call, body: Bytes) -> Result<Read, Miss> {
+    let body = String::from_utf8(body.into()).map_err(|error| Miss::of("request", &error))?;
+    let lifted = lift(call.format, &body).map_err(|error| Miss::of("request", &error))?;
     if lifted.kind != Kind::Request {
         return Err(Miss::new("request", "it is no request to a model"));
     }
@@ -125,8 +150,12 @@ fn read(call: &Call, body: &[u8]) -> Result<(Transcript, Said), Miss> {
     if transcript.model.is_none() {
         transcript.model.clone_from(&call.model);
     }
-    let said = Said(serde_json::from_str(body).unwrap_or_default());
-    Ok((transcript, said))
+    let said = Said(serde_json::from_str(&body).unwrap_or_default());
+    Ok(Read {
+        transcript,
+        body,
+        said,
+    })
 }
 
 /// The conversation that a field of the body names.

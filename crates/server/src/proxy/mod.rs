@@ -5,18 +5,29 @@
 //! beside that (`listen_in`): the request is stored in its conversation (`matching`), the answer behind it (`answer`), and
 //! what became of both is known by the request's id (`outcome`). Whatever fails there fails beside the request, never in it.
 //!
+//! A policy (`choice`) may say that something else goes out: tools are taken out of the request's text (`offered`); a
+//! history is compiled once it is stored (`rewrite`, `splice`), where that pays (`accounts`). If that fails, the
+//! request goes as it came.
+//!
 //! Not here: how a conversation is found (`contexture-engine`), connections to providers (`contexture-client`).
 
+mod accounts;
 mod answer;
 mod call;
+mod choice;
 mod credentials;
 mod headers;
+pub(crate) mod ledger;
 mod listen_in;
 mod matching;
+mod members;
+mod offered;
 mod outcome;
 mod pass;
 mod place;
 mod refusal;
+mod rewrite;
+mod splice;
 mod tee;
 mod upstreams;
 mod wishes;
@@ -27,6 +38,7 @@ use crate::app::App;
 
 pub use upstreams::UpstreamFault;
 
+pub(crate) use accounts::Accounts;
 pub(crate) use outcome::Outcomes;
 pub(crate) use upstreams::Upstreams;
 

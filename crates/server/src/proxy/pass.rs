@@ -1,26 +1,39 @@
 //! One request on its way to a provider and its answer on the way back: the same bytes, as they come.
 
+use std::time::Duration;
+
 use axum::body::Body;
 use axum::extract::{Request, State};
+use axum::http::header::CONTENT_ENCODING;
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use axum::response::{IntoResponse as _, Response};
 use bytes::Bytes;
-use contexture::client::{Passed, Passing};
+use contexture::client::{Passed, Passing, Upstream, unpacked_whole};
 
 use crate::app::App;
 use crate::documents::RequestDocument;
 use crate::nowhere::nothing_here;
 use crate::proxy::call::Call;
+use crate::proxy::choice::{Asking, Choice};
 use crate::proxy::credentials::{Outgoing, admit};
 use crate::proxy::headers;
-use crate::proxy::listen_in::{Answering, Begun, listen_in};
-use crate::proxy::matching::Asked;
+use crate::proxy::listen_in::{Answering, Begun, Rewriting, fail_open, listen_in};
+use crate::proxy::matching::{Asked, Miss};
+use crate::proxy::offered::restricted;
 use crate::proxy::outcome::{RequestId, Telling};
 use crate::proxy::place::{Place, place};
 use crate::proxy::refusal::Refusal;
+use crate::proxy::rewrite::{Rewritten, patience};
 use crate::proxy::tee::Tee;
 use crate::proxy::wishes::Wishes;
+
+/// What a provider answers to a request that it cannot read, or that is too long.
+const REFUSED: [StatusCode; 3] = [
+    StatusCode::BAD_REQUEST,
+    StatusCode::PAYLOAD_TOO_LARGE,
+    StatusCode::UNPROCESSABLE_ENTITY,
+];
 
 /// Passes a request on, if its path leads to an upstream.
 pub(crate) async fn pass_on(State(app): State<App>, request: Request) -> Response {
@@ -45,26 +58,56 @@ async fn through(
     let principal = admit(app, place.upstream, &parts.headers, &mut out)?;
     let permit = app.load().enter(&principal.owner)?;
     let wishes = Wishes::of(&parts.headers)?;
-    let wait = wishes.wait;
-    let body = whole(app, body).await?;
-    let call = Call::of(&parts.method, place).filter(|_| !wishes.bypass);
-    let listening = call.map(|call| {
-        let document = RequestDocument::of(&place.upstream.name, wishes.conversation.as_ref());
+    let mut headers = parts.headers.clone();
+    let mut body = whole(app, body).await?;
+    let call = Call::of(&parts.method, place);
+    let choice = match &call {
+        None => Choice::default(),
+        Some(call) => {
+            let asking = Asking {
+                place,
+                call,
+                principal: &principal,
+                headers: &headers,
+                body: &body,
+            };
+            Choice::of(app, &asking, &wishes).await?
+        }
+    };
+    let tools = choice.tools();
+    if let Some(call) = call.as_ref().filter(|_| !tools.is_empty()) {
+        let text = unpacked(app, &headers, &body).await?;
+        if let Some(text) = restricted(call.format, &text, &tools)? {
+            body = text.into();
+            headers.remove(CONTENT_ENCODING);
+            out.headers.remove(CONTENT_ENCODING);
+        }
+    }
+    let call = call.filter(|_| !wishes.bypass);
+    let mut listening = call.map(|call| {
+        let document = RequestDocument {
+            policy: choice.policy.map(|(name, _)| name.to_owned()),
+            ..RequestDocument::of(&place.upstream.name, wishes.conversation.as_ref())
+        };
         let (id, telling) = app.outcomes().begin(&principal.owner, document);
+        let wait = wishes.wait;
         let asked = Asked {
             owner: principal.owner.clone(),
             call,
-            headers: parts.headers.clone(),
+            headers,
             body: body.clone(),
             wishes,
             conversation_from: place.upstream.conversation_from.clone(),
             most: app.config().server.limits.body_bytes,
         };
-        let answering = listen_in(app, asked, telling.clone());
+        let policy = choice.rewriting();
+        let (answering, rewriting) = listen_in(app, asked, policy.cloned(), telling.clone());
         Listening {
             id,
             telling,
             answering,
+            rewriting: policy.map(|policy| (rewriting, patience(policy))),
+            wait,
         }
     });
     let request = Passing {
@@ -76,14 +119,63 @@ async fn through(
         headers: out.headers,
         body,
     };
-    let passed = place.upstream.host.send(request).await?;
+    let rewritten = match &mut listening {
+        Some(listening) => listening.rewritten().await,
+        None => None,
+    };
+    let host = &place.upstream.host;
     let response = match listening {
-        None => respond(passed.status, &passed.headers, Tee::unheard(passed.body)),
-        Some(listening) => listening.respond(passed, wait).await,
+        None => {
+            let passed = host.send(request).await?;
+            respond(passed.status, &passed.headers, Tee::unheard(passed.body))
+        }
+        Some(listening) => {
+            let (passed, sent) = send(host, request, rewritten, &listening.telling).await?;
+            listening.respond(passed, sent).await
+        }
     };
     let mut response = permit.through(response);
     response.extensions_mut().insert(principal);
     Ok(response)
+}
+
+/// Sends what stands for a request, and the request itself if the provider will not have that.
+async fn send(
+    host: &Upstream,
+    request: Passing,
+    rewritten: Option<Rewritten>,
+    telling: &Telling,
+) -> Result<(Passed, Option<Rewritten>), Refusal> {
+    let Some(rewritten) = rewritten else {
+        return Ok((host.send(request).await?, None));
+    };
+    let mut headers = request.headers.clone();
+    headers.remove(CONTENT_ENCODING);
+    let instead = Passing {
+        method: request.method.clone(),
+        path: request.path.clone(),
+        headers,
+        body: rewritten.body.clone(),
+    };
+    let passed = host.send(instead).await?;
+    if !REFUSED.contains(&passed.status) {
+        telling.tell(|document| document.tokens_saved = Some(rewritten.saved));
+        return Ok((passed, Some(rewritten)));
+    }
+    let why = format!("the provider answered {}", passed.status);
+    fail_open(telling, &Miss::new("refused", why));
+    Ok((host.send(request).await?, None))
+}
+
+/// The text of a body that must be read.
+async fn unpacked(app: &App, headers: &HeaderMap, body: &Bytes) -> Result<String, Refusal> {
+    let most = app.config().server.limits.body_bytes;
+    let body = unpacked_whole(headers, body.clone(), most).await;
+    let text = body
+        .ok()
+        .and_then(|body| String::from_utf8(body.into()).ok());
+    // What is no text is no request either.
+    Ok(text.unwrap_or_default())
 }
 
 /// The body: matching needs all of it, and an answer may not begin before it has come.
@@ -110,21 +202,40 @@ struct Listening {
     id: RequestId,
     telling: Telling,
     answering: Answering,
+    /// What to send instead, and how long to wait for it.
+    rewriting: Option<(Rewriting, Duration)>,
+    /// Whether the answer's head waits until the request is stored.
+    wait: bool,
 }
 
 impl Listening {
-    async fn respond(self, passed: Passed, wait: bool) -> Response {
+    /// What to send in the place of the request.
+    async fn rewritten(&mut self) -> Option<Rewritten> {
+        let (rewriting, patience) = self.rewriting.take()?;
+        match tokio::time::timeout(patience, rewriting).await {
+            // Without a word it has failed, and says why elsewhere.
+            Ok(rewritten) => rewritten.ok().flatten(),
+            Err(_) => {
+                let why = format!("it took longer than {} ms", patience.as_millis());
+                fail_open(&self.telling, &Miss::new("timeout", why));
+                None
+            }
+        }
+    }
+
+    async fn respond(self, passed: Passed, sent: Option<Rewritten>) -> Response {
         let length = headers::length(&passed.headers);
         let (tee, heard) = Tee::heard(passed.body, length);
         let begun = Begun {
             status: passed.status,
             headers: passed.headers.clone(),
             heard,
+            sent,
         };
         // If nobody listens any more there is nothing to tell.
         let _ = self.answering.send(begun);
         let mut response = respond(passed.status, &passed.headers, tee);
-        let known = match wait {
+        let known = match self.wait {
             true => self.telling.once_stored().await,
             false => self.telling.now(),
         };
@@ -147,6 +258,11 @@ fn say(headers: &mut HeaderMap, id: RequestId, known: &RequestDocument) {
         ("x-contexture-conversation", known.conversation.clone()),
         ("x-contexture-node", known.node.clone()),
         ("x-contexture-match", known.matched.clone()),
+        ("x-contexture-policy", known.policy.clone()),
+        (
+            "x-contexture-tokens-saved",
+            known.tokens_saved.map(|saved| saved.to_string()),
+        ),
         ("x-contexture-failed", known.failed.clone()),
     ];
     for (name, value) in said {

@@ -17,6 +17,8 @@ pub(crate) struct Wishes {
     pub(crate) branch: Option<BranchName>,
     /// The end user it is for.
     pub(crate) user: Option<String>,
+    /// The policy it asks for.
+    pub(crate) policy: Option<String>,
     /// Neither stored nor changed.
     pub(crate) bypass: bool,
     /// The answer's head waits until the conversation is known.
@@ -46,6 +48,7 @@ impl Wishes {
             conversation: conversation.map_err(|error| named("conversation", &error))?,
             branch: branch.map_err(|error: contexture::ir::Error| named("branch", &error))?,
             user: said("user")?.map(str::to_owned),
+            policy: said("policy")?.map(str::to_owned),
             bypass: match said("bypass")? {
                 None | Some("false") => false,
                 Some("true") => true,

@@ -26,7 +26,15 @@ key_env = "OPENAI_API_KEY"
 default = true
 
 [policies.frugal]
-window = 16000
+window = { tokens = 16000 }
+clear = { keep_recent = 5 }
+preview = 5000
+compact = "manifest"
+tools = { deny = ["rm"] }
+cache_marks = true
+limit_tokens = 32000
+ingest_timeout_ms = 500
+pays = "fits"
 
 [[routes]]
 upstream = "openai"
@@ -42,10 +50,11 @@ fn everything_that_may_be_said() {
     assert_eq!(config.server.limits.headers, 100);
     assert_eq!(config.keys[0].scopes, [Scope::Read]);
     assert_eq!(config.upstreams["openai"].format, UpstreamFormat::OpenAi);
-    assert_eq!(
-        config.policies["frugal"].table["window"].as_integer(),
-        Some(16000)
-    );
+    let policy = &config.policies["frugal"];
+    assert_eq!(policy.window.unwrap().tokens, Some(16000));
+    assert_eq!(policy.clear.unwrap().keep_recent, 5);
+    assert!(policy.tools.allows("ls") && !policy.tools.allows("rm"));
+    assert_eq!(policy.pays, contexture_server::config::Pays::Fits);
     assert_eq!(config.routes[0].model.as_deref(), Some("gpt-*"));
     assert!(!format!("{config:?}").contains("2cf24d"));
 }
@@ -150,6 +159,30 @@ fn what_is_wrong_is_named_with_its_line() {
         (
             "[policies.q]\n[[routes]]\nupstream = \"u\"\npolicy = \"q\"".into(),
             "c.toml:3: routes[0].upstream: there is no upstream \"u\"; none is configured",
+        ),
+        (
+            "[policies.q]\nwindow = { turns = 1, tokens = 2 }".into(),
+            "c.toml:2: policies.q.window: expected { turns = N } or { tokens = N }",
+        ),
+        (
+            "[policies.q]\nwindow = { turns = 0 }".into(),
+            "c.toml:2: policies.q.window: expected { turns = N }",
+        ),
+        (
+            "[policies.q]\npreview = 599".into(),
+            "c.toml:2: policies.q.preview: 599 is too little; at least 600",
+        ),
+        (
+            "[policies.q]\nlimit_tokens = 1".into(),
+            "c.toml:2: policies.q.limit_tokens: 1 is too little",
+        ),
+        (
+            "[policies.q]\nwindows = 1".into(),
+            "c.toml:2: windows: unknown field `windows`",
+        ),
+        (
+            "[policies.\"a b\"]".into(),
+            "c.toml:1: policies.a b: expected a name",
         ),
         (
             "[policies.q]\n[[routes]]\npolicy = \"p\"".into(),

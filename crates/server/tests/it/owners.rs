@@ -222,6 +222,7 @@ fn rows() -> Vec<(&'static str, &'static str, Sees, Value)> {
         ),
         // A request that was passed on, and is hers: `proxy::credentials`.
         ("get", "/api/v1/requests/{request}", Nothing, none()),
+        ("get", "/api/v1/ledger", Own, none()),
         ("get", "/api/v1/runs", Own, none()),
         (
             "get",

@@ -5,6 +5,7 @@ mod failing;
 mod keeping;
 mod passing;
 mod paths;
+mod policies;
 
 use contexture::Engine;
 use contexture_upstream_testkit::{Provider, ScriptedProvider, Upstream};

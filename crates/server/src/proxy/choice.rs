@@ -1,0 +1,166 @@
+//! Which policy a request gets: the one it asks for, else that of the first route that fits.
+//!
+//! Which tools may be offered is the route's word, whatever the request asks for; a policy that it names can only take
+//! more away.
+
+use axum::http::{HeaderMap, StatusCode};
+use bytes::Bytes;
+use contexture::client::unpacked_whole;
+use serde::Deserialize;
+
+use crate::app::App;
+use crate::config::{Config, PolicyConfig, RouteConfig, ToolsConfig};
+use crate::keys::Principal;
+use crate::proxy::call::Call;
+use crate::proxy::place::Place;
+use crate::proxy::refusal::Refusal;
+use crate::proxy::wishes::Wishes;
+
+/// What may be changed in a request.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Choice<'a> {
+    /// The policy and its name.
+    pub(crate) policy: Option<(&'a str, &'a PolicyConfig)>,
+    /// The route's, if that is another one.
+    route: Option<&'a PolicyConfig>,
+}
+
+/// A request as routes look at it.
+pub(crate) struct Asking<'a> {
+    pub(crate) place: &'a Place<'a>,
+    pub(crate) call: &'a Call,
+    pub(crate) principal: &'a Principal,
+    pub(crate) headers: &'a HeaderMap,
+    pub(crate) body: &'a Bytes,
+}
+
+impl<'a> Choice<'a> {
+    /// # Errors
+    /// There is no policy of the name that is asked for.
+    pub(crate) async fn of(
+        app: &'a App,
+        asking: &Asking<'_>,
+        wishes: &Wishes,
+    ) -> Result<Self, Refusal> {
+        let config = app.config();
+        let route = asking.route(config).await;
+        let Some(name) = &wishes.policy else {
+            return Ok(Self {
+                policy: route,
+                route: None,
+            });
+        };
+        let policy = config.policies.get_key_value(name);
+        let (name, policy) = policy.ok_or_else(|| unknown(name, config))?;
+        Ok(Self {
+            policy: Some((name, policy)),
+            route: route.map(|(_, policy)| policy),
+        })
+    }
+
+    /// What says which tools may be offered; nothing where all may.
+    pub(crate) fn tools(&self) -> Vec<&'a ToolsConfig> {
+        let policies = self
+            .policy
+            .map(|(_, policy)| policy)
+            .into_iter()
+            .chain(self.route);
+        let tools = policies.map(|policy| &policy.tools);
+        tools.filter(|tools| !tools.allows_all()).collect()
+    }
+
+    /// The policy, if it may change what is said.
+    pub(crate) fn rewriting(&self) -> Option<&'a PolicyConfig> {
+        let (_, policy) = self.policy?;
+        policy.rewrites().then_some(policy)
+    }
+}
+
+impl Asking<'_> {
+    async fn route<'c>(&self, config: &'c Config) -> Option<(&'c str, &'c PolicyConfig)> {
+        let by_model = config.routes.iter().any(|route| route.model.is_some());
+        let model = match (&self.call.model, by_model) {
+            (Some(model), _) => Some(model.clone()),
+            (None, true) => self.model(config.server.limits.body_bytes).await,
+            (None, false) => None,
+        };
+        let route = config
+            .routes
+            .iter()
+            .find(|route| self.is_on(route, model.as_deref()))?;
+        let (name, policy) = config.policies.get_key_value(&route.policy)?;
+        Some((name, policy))
+    }
+
+    fn is_on(&self, route: &RouteConfig, model: Option<&str>) -> bool {
+        let RouteConfig {
+            upstream,
+            model: pattern,
+            key,
+            ..
+        } = route;
+        let is = |said: &Option<String>, own: Option<&str>| {
+            said.as_deref().is_none_or(|said| own == Some(said))
+        };
+        let fits = |pattern: &String| model.is_some_and(|model| is_like(pattern, model));
+        is(upstream, Some(&self.place.upstream.name))
+            && is(key, self.principal.key.as_deref())
+            && pattern.as_ref().is_none_or(fits)
+    }
+
+    /// The model that the body names.
+    async fn model(&self, most: usize) -> Option<String> {
+        #[derive(Deserialize)]
+        struct Body {
+            model: Option<String>,
+        }
+        let body = unpacked_whole(self.headers, self.body.clone(), most).await;
+        let body: Body = serde_json::from_slice(&body.ok()?).ok()?;
+        body.model
+    }
+}
+
+/// Whether a name is like a pattern, in which `*` stands for any characters.
+fn is_like(pattern: &str, name: &str) -> bool {
+    let Some((start, rest)) = pattern.split_once('*') else {
+        return pattern == name;
+    };
+    let Some(name) = name.strip_prefix(start) else {
+        return false;
+    };
+    let ends = name.char_indices().map(|(at, _)| at).chain([name.len()]);
+    ends.filter_map(|at| name.get(at..))
+        .any(|end| is_like(rest, end))
+}
+
+fn unknown(name: &str, config: &Config) -> Refusal {
+    let known: Vec<&str> = config.policies.keys().map(String::as_str).collect();
+    let known = match known.as_slice() {
+        [] => "none is configured".to_owned(),
+        known => format!("there are {}", known.join(", ")),
+    };
+    let message = format!("the header x-contexture-policy: there is no policy {name:?}; {known}");
+    Refusal::new(StatusCode::BAD_REQUEST, "unknown_policy", message)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_like;
+
+    #[test]
+    fn a_star_stands_for_any_characters() {
+        for (pattern, name, expected) in [
+            ("gpt-4.1", "gpt-4.1", true),
+            ("gpt-4.1", "gpt-4.1-mini", false),
+            ("gpt-*", "gpt-4.1-mini", true),
+            ("*", "", true),
+            ("*-mini", "gpt-4.1-mini", true),
+            ("*-mini", "gpt-4.1-mini-2", false),
+            ("a*b*c", "a-b-b-c", true),
+            ("a*b*c", "a-c", false),
+            ("é*", "éé", true),
+        ] {
+            assert_eq!(is_like(pattern, name), expected, "{pattern} {name}");
+        }
+    }
+}

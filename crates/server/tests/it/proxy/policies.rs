@@ -1,0 +1,369 @@
+//! What policies make of requests: what goes out, what is kept, and what it saved.
+
+use std::collections::BTreeMap;
+
+use contexture::compile::{Band, Compiler, Content, Contribution, Target};
+use contexture::{Catalogue, Engine, Format, lift};
+use contexture_testdata::{exchanges, request_validator};
+use contexture_upstream_testkit::{Answer as Scripted, Received, ScriptedProvider};
+use reqwest::StatusCode;
+use serde_json::{Value, json};
+
+use super::{Proxied, chat, said, says};
+
+const CHAT: &str = "/v1/chat/completions";
+
+/// Everybody gets this policy.
+fn all(policy: &str) -> String {
+    format!("[policies.small]\n{policy}\n[[routes]]\npolicy = \"small\"\n")
+}
+
+async fn with(policy: &str) -> Proxied {
+    let (provider, engine) = (ScriptedProvider::default(), Engine::in_memory());
+    Proxied::to(provider, engine, &all(policy)).await
+}
+
+fn long(turn: usize) -> Value {
+    let words = format!("turn {turn}, and what was said of it at some length; ");
+    says(&words.repeat(12))
+}
+
+/// The bodies that came to the provider.
+fn sent(proxied: &Proxied) -> Vec<String> {
+    let received = proxied.upstream.received();
+    let text = |seen: &std::sync::Arc<Received>| String::from_utf8(seen.body.to_vec()).unwrap();
+    received.iter().map(text).collect()
+}
+
+#[tokio::test]
+async fn forty_turns_in_a_small_window_fit_are_stored_once_and_keep_their_prefix() {
+    for policy in [
+        "limit_tokens = 2000\n",
+        "limit_tokens = 2000\ncompact = \"manifest\"\n",
+    ] {
+        let proxied = with(policy).await;
+        let mut history = vec![json!({"role": "system", "content": "Answer briefly."})];
+        let mut last: Vec<Value> = Vec::new();
+        let (mut rewritten, mut epochs) = (0, 0);
+        for turn in 0..40 {
+            history.push(long(turn));
+            let answer = proxied.ask(CHAT, &chat(&history)).await;
+            history.push(said(&answer));
+            assert_eq!(answer.headers["x-contexture-policy"], "small");
+            assert!(!answer.headers.contains_key("x-contexture-failed"));
+            let outcome = proxied.outcome(&answer).await;
+            let expected = if turn == 0 { "new" } else { "prefix" };
+            assert_eq!(outcome["matched"], expected, "turn {turn}: {outcome}");
+            assert_eq!(outcome["appended"], 1, "{outcome}");
+            let body = sent(&proxied).pop().unwrap();
+            let document: Value = serde_json::from_str(&body).unwrap();
+            assert_eq!(document["model"], "gpt-4.1");
+            let messages = document["messages"].as_array().unwrap().clone();
+            assert_eq!(messages.last().unwrap(), &history[history.len() - 2]);
+            // Four bytes a token, at most: the scripted words are plain English.
+            assert!(body.len() < 2000 * 6, "{}", body.len());
+            if outcome["tokens_saved"].as_i64().is_some() {
+                rewritten += 1;
+                let saved = answer.headers["x-contexture-tokens-saved"]
+                    .to_str()
+                    .unwrap();
+                assert_eq!(saved, outcome["tokens_saved"].to_string());
+            }
+            if !messages.starts_with(&last) {
+                epochs += 1;
+            }
+            last = messages;
+        }
+        assert!(rewritten > 20, "{policy}: {rewritten} were rewritten");
+        assert!((1..=20).contains(&epochs), "{policy}: {epochs} epochs");
+        let conversations = proxied.conversations().await;
+        assert_eq!(conversations.len(), 1, "{policy}");
+        assert_eq!(conversations[0]["branches"], 1, "{policy}");
+    }
+}
+
+#[tokio::test]
+async fn what_need_not_change_goes_as_it_came() {
+    for policy in [
+        "",
+        "limit_tokens = 100000\n",
+        "limit_tokens = 100000\npays = \"fits\"\n",
+        "clear = {}\n",
+        "window = { turns = 50 }\n",
+    ] {
+        let proxied = with(policy).await;
+        let body = "{ \"unknown\" : [1.0, 2e3],\"messages\":[{\"content\":\"Hi\",\"role\":\"user\"}], \"model\" :\"gpt-4.1\"}";
+        let request = proxied
+            .stand
+            .request(reqwest::Method::POST, CHAT)
+            .header("content-type", "application/json")
+            .header("x-contexture-wait", "ingest")
+            .body(body);
+        let answer = proxied.stand.send(request).await;
+        assert_eq!(answer.status, StatusCode::OK, "{}", answer.text);
+        assert_eq!(answer.headers["x-contexture-policy"], "small");
+        assert!(
+            !answer.headers.contains_key("x-contexture-tokens-saved"),
+            "{policy}"
+        );
+        assert!(
+            !answer.headers.contains_key("x-contexture-failed"),
+            "{policy}"
+        );
+        assert_eq!(sent(&proxied), [body], "{policy}");
+    }
+}
+
+#[tokio::test]
+async fn what_is_not_of_the_history_stays_as_it_was_written() {
+    let proxied = with("window = { turns = 1 }\npays = \"fits\"\n").await;
+    let history = [
+        says("one"),
+        json!({"role": "assistant", "content": "1"}),
+        says("two"),
+    ];
+    let body = json!({"model": "gpt-4.1", "messages": history, "seed": 7, "x_unknown": {"a": [1]},
+        "max_tokens": 50, "metadata": {"k": "v"}});
+    let answer = proxied.ask(CHAT, &body).await;
+    answer.ok();
+    let sent: Value = serde_json::from_str(&sent(&proxied)[0]).unwrap();
+    let mut expected = body.clone();
+    expected["messages"] = sent["messages"].clone();
+    assert_eq!(sent, expected);
+    assert!(sent["messages"].as_array().unwrap().len() < 3, "{sent}");
+}
+
+#[tokio::test]
+async fn what_cannot_be_compiled_goes_as_it_came_and_says_so() {
+    let proxied = with("limit_tokens = 1000\n").await;
+    // What is asked does not fit alone.
+    let body = chat(&[says(&"many words that do not fit ".repeat(400))]);
+    // The model is nobody's.
+    let unknown = json!({"model": "nobodys-model-7", "messages": [says("Hi")]});
+    for body in [body, unknown] {
+        let answer = proxied.ask(CHAT, &body).await;
+        answer.ok();
+        assert_eq!(answer.headers["x-contexture-failed"], "rewrite");
+        assert_eq!(sent(&proxied).pop().unwrap(), body.to_string());
+        let outcome = proxied.outcome(&answer).await;
+        assert_eq!(outcome["failed"], "rewrite", "{outcome}");
+        assert!(outcome["answer"]["head"].is_string(), "{outcome}");
+    }
+}
+
+#[tokio::test]
+async fn what_the_provider_refuses_is_sent_again_as_it_came() {
+    let provider = |received: &Received| match received.json()["messages"].as_array().unwrap().len()
+    {
+        3 => Scripted::json(
+            200,
+            &json!({"id": "c", "object": "chat.completion", "created": 1, "model": "gpt-4.1",
+            "choices": [{"index": 0, "message": {"role": "assistant", "content": "ok"}, "finish_reason": "stop"}]}),
+        ),
+        _ => Scripted::text(400, "{}"),
+    };
+    let config = all("window = { turns = 1 }\npays = \"fits\"\n");
+    let proxied = Proxied::to(provider, Engine::in_memory(), &config).await;
+    let history = [
+        says("one"),
+        json!({"role": "assistant", "content": "1"}),
+        says("two"),
+    ];
+    let answer = proxied.ask(CHAT, &chat(&history)).await;
+    answer.ok();
+    assert_eq!(answer.headers["x-contexture-failed"], "refused");
+    assert_eq!(proxied.upstream.received().len(), 2);
+    let outcome = proxied.outcome(&answer).await;
+    assert!(outcome["answer"]["head"].is_string(), "{outcome}");
+}
+
+#[tokio::test]
+async fn tools_that_are_denied_are_not_offered_whatever_is_asked_for() {
+    let more = "[policies.safe.tools]\ndeny = [\"rm\"]\n[policies.open]\n\
+        [[routes]]\nmodel = \"gpt-4*\"\npolicy = \"safe\"\n";
+    let proxied = Proxied::to(ScriptedProvider::default(), Engine::in_memory(), more).await;
+    let tool = |name: &str| json!({"type": "function", "function": {"name": name, "parameters": {"type": "object"}}});
+    let body = |model: &str| json!({"model": model, "messages": [says("Hi")], "tools": [tool("rm"), tool("ls")]});
+    let headers: [&[(&str, &str)]; 3] = [
+        &[],
+        &[("x-contexture-policy", "open")],
+        &[("x-contexture-bypass", "true")],
+    ];
+    for headers in headers {
+        proxied.ask_with(CHAT, &body("gpt-4.1"), headers).await.ok();
+        let sent: Value = serde_json::from_str(&sent(&proxied).pop().unwrap()).unwrap();
+        assert_eq!(sent["tools"], json!([tool("ls")]), "{headers:?}");
+    }
+    proxied.ask(CHAT, &body("o3")).await.ok();
+    assert_eq!(sent(&proxied).pop().unwrap(), body("o3").to_string());
+    let mut insists = body("gpt-4.1");
+    insists["tool_choice"] = json!({"type": "function", "function": {"name": "rm"}});
+    let answer = proxied.ask(CHAT, &insists).await;
+    assert_eq!(answer.status, StatusCode::FORBIDDEN);
+    assert_eq!(answer.headers["x-contexture-failed"], "tool_denied");
+    assert_eq!(answer.json()["error"]["code"], "tool_denied");
+}
+
+#[tokio::test]
+async fn a_policy_that_is_not_there_is_refused_in_the_providers_shape() {
+    let proxied = with("").await;
+    let header = [("x-contexture-policy", "large")];
+    for (path, word) in [(CHAT, "/error/code"), ("/v1/messages", "/error/type")] {
+        let answer = proxied.ask_with(path, &chat(&[says("Hi")]), &header).await;
+        assert_eq!(answer.status, StatusCode::BAD_REQUEST);
+        assert_eq!(answer.headers["x-contexture-failed"], "unknown_policy");
+        assert!(answer.json().pointer(word).is_some(), "{}", answer.text);
+        assert!(answer.text.contains("there are small"), "{}", answer.text);
+    }
+    assert!(proxied.upstream.received().is_empty());
+}
+
+/// The tokens of a request that is read anew.
+fn counted(format: Format, body: &str, path: &str) -> u64 {
+    let lifted = lift(format, body).unwrap().transcript;
+    let model = lifted.model.or_else(|| model_in(path)).unwrap();
+    let target = Target::new(format, model)
+        .window(1 << 40)
+        .marks(None)
+        .options(lifted.options)
+        .tools(lifted.tools);
+    let content = Content::Instructions(lifted.instructions);
+    let compiler = Compiler::new(Catalogue::builtin());
+    let compiler = compiler.with(Contribution::new("instructions", Band::System, content));
+    let compiled = compiler.compile(&lifted.items, &target).unwrap();
+    compiled.report.totals.tokens
+}
+
+/// The model that a path of Gemini's names.
+fn model_in(target: &str) -> Option<String> {
+    let (_, rest) = target.split_once("/models/")?;
+    Some(rest.split(':').next()?.to_owned())
+}
+
+#[tokio::test]
+async fn every_recorded_request_is_legal_and_fits_in_a_small_window() {
+    let (mut all_of_them, mut rewritten) = (0, 0);
+    for format in ["openai-chat", "openai-responses", "anthropic", "gemini"] {
+        let validator = request_validator(format);
+        let config = all(
+            "limit_tokens = 1500\nwindow = { turns = 1 }\ncompact = \"manifest\"\npays = \"fits\"\n",
+        );
+        let provider = |_: &Received| Scripted::text(503, "{}");
+        let proxied = Proxied::to(provider, Engine::in_memory(), &config).await;
+        let lifts: BTreeMap<&str, Format> = Format::PROVIDERS.map(|one| (one.as_str(), one)).into();
+        for exchange in exchanges(format) {
+            let before = proxied.upstream.received().len();
+            let name = format.split('-').next().unwrap();
+            let path = match format {
+                "gemini" => format!("/gemini{}", exchange.target()),
+                _ => format!(
+                    "/{name}/v1/{}",
+                    exchange.target().rsplit("/v1/").next().unwrap()
+                ),
+            };
+            let request = proxied
+                .stand
+                .request(reqwest::Method::POST, &path)
+                .header("content-type", "application/json")
+                .header("x-contexture-wait", "ingest")
+                .body(exchange.request.get().to_owned());
+            let answer = proxied.stand.send(request).await;
+            if !answer.headers.contains_key("x-contexture-request") {
+                continue;
+            }
+            all_of_them += 1;
+            let saved = answer.headers.get("x-contexture-tokens-saved");
+            let body = sent(&proxied).get(before).unwrap().clone();
+            if saved.is_none() {
+                assert_eq!(
+                    body,
+                    exchange.request.get(),
+                    "{} {}",
+                    exchange.file,
+                    exchange.index
+                );
+                continue;
+            }
+            rewritten += 1;
+            let tokens = counted(lifts[format], &body, exchange.target());
+            assert!(tokens <= 1500, "{tokens} tokens of {body}");
+            let original: Value = serde_json::from_str(exchange.request.get()).unwrap();
+            let document: Value = serde_json::from_str(&body).unwrap();
+            let findings = validator.findings(&document);
+            // What the recorded request itself breaks is its own.
+            if validator.findings(&original).is_empty() {
+                assert_eq!(
+                    findings,
+                    Vec::<String>::new(),
+                    "{} {}",
+                    exchange.file,
+                    exchange.index
+                );
+            }
+        }
+    }
+    println!("{rewritten} of {all_of_them} recorded requests were rewritten");
+    assert!(
+        rewritten >= 20 && all_of_them >= 300,
+        "{rewritten} of {all_of_them}"
+    );
+}
+
+#[tokio::test]
+async fn the_ledger_sums_up_and_admits_losses() {
+    let proxied = with("limit_tokens = 2000\n").await;
+    let mut history = Vec::new();
+    for turn in 0..25 {
+        history.push(long(turn));
+        let answer = proxied.ask(CHAT, &chat(&history)).await;
+        history.push(said(&answer));
+        proxied.outcome(&answer).await;
+    }
+    let id = proxied.conversations().await[0]["id"].clone();
+    let id = id.as_str().unwrap();
+    let all = proxied.stand.get("/api/v1/ledger").await.ok();
+    let mut entries = Vec::new();
+    let mut after: Option<String> = None;
+    let total = loop {
+        let mut query = vec![("conversation", id), ("limit", "10")];
+        query.extend(after.as_deref().map(|after| ("after", after)));
+        let page = proxied.stand.find("/api/v1/ledger", &query).await.ok();
+        entries.extend(page["entries"].as_array().unwrap().clone());
+        match page["next"].as_str() {
+            Some(next) => after = Some(next.to_owned()),
+            None => break page["total"].clone(),
+        }
+    };
+    assert_eq!(entries.len(), 25);
+    for field in [
+        "sent_pico_dollars",
+        "passed_pico_dollars",
+        "saved_pico_dollars",
+    ] {
+        let sum: i64 = entries
+            .iter()
+            .map(|entry| entry[field].as_i64().unwrap())
+            .sum();
+        assert_eq!(total[field], sum, "{field}");
+        let days = all["days"].as_array().unwrap().iter();
+        let sum: i64 = days.map(|day| day[field].as_i64().unwrap()).sum();
+        assert_eq!(all["total"][field], sum, "{field}");
+        assert_eq!(all["total"][field], total[field], "{field}");
+    }
+    assert_eq!(total["calls"], 25);
+    let saved = |entry: &Value| entry["saved_pico_dollars"].as_i64().unwrap();
+    for entry in &entries {
+        let (sent, passed) = (&entry["sent_pico_dollars"], &entry["passed_pico_dollars"]);
+        assert_eq!(
+            saved(entry),
+            passed.as_i64().unwrap() - sent.as_i64().unwrap()
+        );
+        // What goes as it came, before anything was changed, saves nothing and costs nothing.
+        if entry["passed"] == entry["sent"] {
+            assert_eq!(saved(entry), 0, "{entry}");
+        }
+    }
+    // Where the window is cut the cache is written anew.
+    assert!(entries.iter().any(|entry| saved(entry) < 0), "{entries:#?}");
+    assert!(entries.iter().any(|entry| saved(entry) > 0), "{entries:#?}");
+}
