@@ -30,5 +30,6 @@ mod serving;
 mod sessions;
 mod skills;
 mod talking;
+mod two;
 mod upkeep;
 mod waiting;

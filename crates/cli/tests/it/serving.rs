@@ -50,14 +50,41 @@ fn keys_are_shown_once_and_kept_as_hashes() {
     assert!(refused.contains("server.limits.headers"), "{refused}");
 }
 
-/// A server that is killed if the test fails.
-struct Serving(Child);
+/// A server that is killed when it is dropped.
+pub(crate) struct Serving {
+    pub(crate) child: Child,
+    pub(crate) address: String,
+}
+
+impl Serving {
+    /// Serves as the line says, split at blanks, with these variables, and listens on a free port.
+    pub(crate) fn start(place: &Place, line: &str, variables: &[(&str, &str)]) -> Self {
+        let mut command = std::process::Command::new(assert_cmd::cargo::cargo_bin!("contexture"));
+        command.current_dir(place.path("")).env_clear();
+        command.envs(variables.iter().copied());
+        command.args(["serve", "--listen", "127.0.0.1:0"]);
+        command.args(line.split_whitespace());
+        let mut child = command
+            .stderr(Stdio::piped())
+            .stdout(Stdio::null())
+            .spawn()
+            .unwrap();
+        let mut said = BufReader::new(child.stderr.take().unwrap());
+        let mut line = String::new();
+        said.read_line(&mut line).unwrap();
+        let (_, address) = line.trim().rsplit_once("//").expect(&line);
+        Self {
+            child,
+            address: address.to_owned(),
+        }
+    }
+}
 
 impl Drop for Serving {
     fn drop(&mut self) {
         // It may have ended, as it should.
-        let _ = self.0.kill();
-        let _ = self.0.wait();
+        let _ = self.child.kill();
+        let _ = self.child.wait();
     }
 }
 
@@ -65,21 +92,8 @@ impl Drop for Serving {
 #[test]
 fn it_serves_until_it_is_told_to_end() {
     let place = Place::new();
-    let mut command = std::process::Command::new(assert_cmd::cargo::cargo_bin!("contexture"));
-    command.current_dir(place.path("")).env_clear();
-    command.args(["serve", "--listen", "127.0.0.1:0", "--db", "new.db"]);
-    let child = command
-        .stderr(Stdio::piped())
-        .stdout(Stdio::null())
-        .spawn()
-        .unwrap();
-    let mut serving = Serving(child);
-    let mut line = String::new();
-    BufReader::new(serving.0.stderr.take().unwrap())
-        .read_line(&mut line)
-        .unwrap();
-    let address = line.trim().rsplit("//").next().unwrap();
-    let mut stream = TcpStream::connect(address).unwrap();
+    let mut serving = Serving::start(&place, "--db new.db", &[]);
+    let mut stream = TcpStream::connect(&serving.address).unwrap();
     stream
         .write_all(b"GET /health HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n")
         .unwrap();
@@ -87,9 +101,9 @@ fn it_serves_until_it_is_told_to_end() {
     stream.read_to_string(&mut answer).unwrap();
     assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
     let told = std::process::Command::new("kill")
-        .arg(serving.0.id().to_string())
+        .arg(serving.child.id().to_string())
         .status()
         .unwrap();
     assert!(told.success());
-    assert_eq!(serving.0.wait().unwrap().code(), Some(0));
+    assert_eq!(serving.child.wait().unwrap().code(), Some(0));
 }
