@@ -30,7 +30,8 @@ pub struct HttpService(StreamableHttpService<Server, NeverSessionManager>);
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HttpOptions {
     /// The names by which the server may be reached, with or without a port. Default: those of this machine for
-    /// itself, so that no page in a browser reaches it by a name of its own.
+    /// itself, so that no page in a browser reaches it by a name of its own. None named: any, for servers that ask
+    /// everybody for a key.
     pub hosts: Vec<String>,
     /// The origins that pages in browsers may have, such as `https://app.example.com`. Default: none.
     pub origins: Vec<String>,

@@ -19,6 +19,7 @@ mod keys;
 mod limits;
 mod listen;
 mod load;
+mod mcp;
 mod metrics;
 mod nowhere;
 mod problem;

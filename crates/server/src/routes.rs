@@ -13,7 +13,7 @@ use utoipa_axum::routes;
 use crate::app::App;
 use crate::documents::ProblemDocument;
 use crate::problem::{Code, Problem};
-use crate::{accept, api, audit, auth, extract, framing, limits, metrics, proxy};
+use crate::{accept, api, audit, auth, extract, framing, limits, mcp, metrics, proxy};
 
 /// The API's description.
 #[derive(utoipa::OpenApi)]
@@ -84,6 +84,7 @@ pub(crate) fn router(app: &App) -> Router {
     let own: Router<App> = known
         .route_layer(from_fn_with_state(app.clone(), api::once))
         .route_layer(from_fn(accept::acceptable))
+        .merge(mcp::router(app))
         .route_layer(from_fn_with_state(app.clone(), limits::in_time))
         .merge(long)
         .route_layer(from_fn_with_state(app.clone(), auth::enter))

@@ -13,7 +13,15 @@ use crate::config::upstream::UpstreamConfig;
 use crate::config::whole::Config;
 
 /// First segments of paths that are the server's own or providers'.
-const RESERVED: [&str; 6] = ["api", "v1", "v1beta", "health", "metrics", "openapi.json"];
+const RESERVED: [&str; 7] = [
+    "api",
+    "v1",
+    "v1beta",
+    "mcp",
+    "health",
+    "metrics",
+    "openapi.json",
+];
 
 /// The first thing that is wrong.
 pub(crate) fn first_fault(config: &Config) -> Option<Fault> {

@@ -18,6 +18,7 @@ mod described;
 mod events;
 mod keys;
 mod listening;
+mod mcp;
 mod messages;
 mod notes;
 mod once;

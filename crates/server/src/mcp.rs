@@ -1,0 +1,45 @@
+//! The Model Context Protocol at `/mcp`, for the callers of the API.
+//!
+//! Not here: what is offered, and how it is asked for (`contexture-mcp`).
+
+use axum::Router;
+use axum::extract::Request;
+use axum::http::request::Parts;
+use axum::middleware::{Next, from_fn};
+use axum::response::Response;
+use contexture_mcp::{Access, Caller, HttpOptions, http_service};
+
+use crate::app::App;
+use crate::config::Scope;
+use crate::extract::Reader;
+use crate::keys::Principal;
+
+/// Where it is.
+const PATH: &str = "/mcp";
+
+/// The protocol, for whoever may read; tools that change something for those who may write as well.
+pub(crate) fn router(app: &App) -> Router<App> {
+    let mut options = HttpOptions::default();
+    if app.keys().are_needed() {
+        // A page in a browser that makes up a name for this server has no key.
+        options.hosts.clear();
+    }
+    let service = http_service(app.engine().clone(), options, caller);
+    Router::new()
+        .route_service(PATH, service)
+        .route_layer(from_fn(readers))
+}
+
+/// Refuses those who may not read.
+async fn readers(_: Reader, request: Request, next: Next) -> Response {
+    next.run(request).await
+}
+
+fn caller(parts: &Parts) -> Option<Caller> {
+    let principal: &Principal = parts.extensions.get()?;
+    let access = match principal.must(Scope::Write) {
+        Ok(()) => Access::Write,
+        Err(_) => Access::Read,
+    };
+    Some(Caller::new(principal.owner.clone(), access))
+}
