@@ -15,6 +15,7 @@ mod failure;
 mod globals;
 mod input;
 mod layering;
+mod logs;
 mod models;
 mod order;
 mod place;

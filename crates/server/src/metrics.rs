@@ -37,13 +37,14 @@ pub(crate) async fn measure(request: Request, next: Next) -> Response {
     let method = request.method().as_str().to_owned();
     let start = Instant::now();
     let response = next.run(request).await;
+    let (status, took) = (response.status(), start.elapsed());
+    tracing::debug!(route, method, status = status.as_u16(), ?took, "answered");
     let labels = [
         ("route", route),
         ("method", method),
-        ("status", response.status().as_str().to_owned()),
+        ("status", status.as_str().to_owned()),
     ];
     metrics::counter!("contexture_http_requests_total", &labels).increment(1);
-    metrics::histogram!("contexture_http_request_seconds", &labels)
-        .record(start.elapsed().as_secs_f64());
+    metrics::histogram!("contexture_http_request_seconds", &labels).record(took.as_secs_f64());
     response
 }

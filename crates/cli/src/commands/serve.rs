@@ -12,6 +12,7 @@ use crate::exit::Exit;
 use crate::explain::chain;
 use crate::failure::{Failure, Outcome};
 use crate::globals::Globals;
+use crate::logs::{LogFormat, LogOptions};
 use crate::say;
 
 /// Serve conversations over HTTP, and pass requests on to providers
@@ -33,6 +34,8 @@ pub(crate) struct Arguments {
     /// The configuration: keys, upstreams, policies, limits
     #[arg(long, env = "CONTEXTURE_CONFIG", value_name = "FILE")]
     config: Option<PathBuf>,
+    #[command(flatten)]
+    logs: LogOptions,
 }
 
 /// Runs the command.
@@ -53,11 +56,15 @@ pub(crate) async fn run(arguments: &Arguments, globals: &Globals) -> Outcome {
         db: config.server.db.clone(),
         ..globals.clone()
     };
+    let _telling = arguments.logs.begin()?;
     let engine = database::open(&globals, Missing::Make).await?;
     let server = Server::bind(App::new(engine, config)?).await?;
     let address = server.address();
     if globals.json {
         say::json(&json!({ "listening": address.to_string() }))?;
+    } else if arguments.logs.log_format == LogFormat::Json {
+        // Nothing but events is on standard error.
+        tracing::info!(%address, "listening");
     } else if !globals.quiet {
         say::aside(&format!("listening on http://{address}\n"));
     }

@@ -19,6 +19,7 @@ mod errors;
 mod kept;
 mod mcp;
 mod memory;
+mod operating;
 mod pipes;
 mod postgres;
 mod reading;

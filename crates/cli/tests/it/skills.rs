@@ -235,3 +235,43 @@ fn a_compile_offers_skills() {
     let missing = place.run("compile support-42 --to anthropic --skills nowhere");
     assert_eq!(missing.code, 3, "{}", missing.err);
 }
+
+/// What other tests run: the documentation's own examples.
+fn documented() -> String {
+    let root = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
+    let read = |path: &str| std::fs::read_to_string(format!("{root}/{path}")).unwrap();
+    let code = read("crates/contexture/src/lib.rs");
+    let code = code.lines().filter_map(|line| line.strip_prefix("//!"));
+    let code = code.map(|line| line.strip_prefix(' ').unwrap_or(line));
+    // What rustdoc hides.
+    let code: Vec<&str> = code.filter(|line| !line.starts_with("# ")).collect();
+    [code.join("\n"), read("docs/mcp.md"), read("docs/proxy.md")].concat()
+}
+
+#[test]
+fn our_own_skill_is_one_and_shows_what_the_documentation_shows() {
+    let place = Place::new();
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../skills");
+    let report = place.json(&format!("skills check --json {folder}"));
+    assert_eq!(report["skills"], json!(["contexture"]));
+    assert_eq!(report["problems"], json!([]));
+
+    let skill = std::fs::read_to_string(format!("{folder}/contexture/SKILL.md")).unwrap();
+    let documented = documented();
+    let mut blocks = 0;
+    for language in ["```rust\n", "```json\n"] {
+        for block in skill.split(language).skip(1) {
+            let block = block.split("\n```").next().unwrap();
+            assert!(documented.contains(block), "{block}");
+            blocks += 1;
+        }
+    }
+    assert_eq!(blocks, 2);
+    for command in ["serve", "conversations", "log", "doctor"] {
+        place.ok(&format!("{command} --help"));
+        assert!(
+            skill.contains(&format!("contexture {command}")),
+            "{command}"
+        );
+    }
+}

@@ -205,3 +205,20 @@ fn what_is_wrong_is_named_with_its_line() {
         "{error}"
     );
 }
+
+#[test]
+fn the_example_is_a_configuration() {
+    let text = include_str!("../../../../deploy/contexture.toml");
+    let config = Config::parse(text, "deploy/contexture.toml").unwrap();
+    assert_eq!(config.upstreams.len(), 2);
+    assert!(config.keys.is_empty());
+    // Its keys are written as one would write them.
+    let keys: String = text
+        .lines()
+        .skip_while(|line| *line != "# [[keys]]")
+        .take_while(|line| line.starts_with('#'))
+        .map(|line| format!("{}\n", line.trim_start_matches("# ")))
+        .collect();
+    let config = Config::parse(&keys, "deploy/contexture.toml").unwrap();
+    assert_eq!(config.keys.len(), 1);
+}

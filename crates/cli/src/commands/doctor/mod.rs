@@ -1,21 +1,26 @@
 //! `contexture doctor`: whether everything is as it should be, and what to do if not.
 
+mod check;
+mod serving;
+
 use std::fmt::Write as _;
 use std::fs;
 use std::io::{self, IsTerminal};
+use std::path::PathBuf;
 
 use clap::Args;
 use contexture::store::{Conversation, ListConversations};
 use contexture::store_postgres;
 use contexture::store_sqlite::FORMAT;
 use contexture::{Catalogue, Engine, Format};
+use jiff::Timestamp;
 use owo_colors::OwoColorize as _;
-use serde::Serialize;
 use serde_json::json;
 
+use crate::commands::doctor::check::{Check, State};
 use crate::database::{self, Missing};
 use crate::exit::Exit;
-use crate::failure::{Failure, Outcome};
+use crate::failure::Outcome;
 use crate::globals::Globals;
 use crate::models::general;
 use crate::printable::{counted, grouped, lines, pad, pad_left};
@@ -24,64 +29,27 @@ use crate::{say, terminal};
 
 /// So many items are read without being asked to.
 const READ_UNASKED: u64 = 200_000;
+/// No clock that is right shows an earlier time: 2025-01-01.
+const BUILT_AFTER: Timestamp = Timestamp::constant(1_735_689_600, 0);
 
-/// Check the database, the model catalogue and the terminal
+/// Check the database, the server's configuration, the model catalogue and the terminal
 #[derive(Debug, Args)]
 #[command(after_long_help = "\
 Examples:
   contexture doctor
+  contexture doctor --config contexture.toml      # would `contexture serve` start with it?
   contexture doctor --json | jq '.checks[] | select(.state != \"ok\")'
   contexture doctor --models | grep claude")]
 pub(crate) struct Arguments {
     /// Read every item of every conversation, however many there are
     #[arg(long)]
     deep: bool,
+    /// The configuration of `contexture serve`, which is looked at too: keys, upstreams, address, open files
+    #[arg(long, env = "CONTEXTURE_CONFIG", value_name = "FILE")]
+    config: Option<PathBuf>,
     /// List the models that are known, and nothing else
     #[arg(long)]
     models: bool,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "lowercase")]
-enum State {
-    Ok,
-    Warn,
-    Fail,
-}
-
-/// One thing that was looked at.
-#[derive(Debug, Serialize)]
-struct Check {
-    name: &'static str,
-    state: State,
-    found: String,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    hint: Option<String>,
-}
-
-impl Check {
-    fn new(name: &'static str, state: State, found: impl Into<String>) -> Self {
-        Self {
-            name,
-            state,
-            found: found.into(),
-            hint: None,
-        }
-    }
-
-    fn hint(mut self, hint: impl Into<String>) -> Self {
-        self.hint = Some(hint.into());
-        self
-    }
-
-    fn failed(name: &'static str, failure: Failure) -> Self {
-        Self {
-            name,
-            state: State::Fail,
-            found: failure.message,
-            hint: failure.hint,
-        }
-    }
 }
 
 /// Runs the command. Something that is not as it should be makes it [`Exit::Findings`].
@@ -94,7 +62,15 @@ pub(crate) async fn run(arguments: &Arguments, globals: &Globals) -> Outcome {
         return Ok(Exit::Done);
     }
     let mut checks = vec![Check::new("version", State::Ok, env!("CARGO_PKG_VERSION"))];
-    database(arguments, globals, &mut checks).await;
+    let file = arguments.config.as_deref();
+    let config = file.and_then(|file| serving::configuration(file, &mut checks));
+    let mut globals = globals.clone();
+    if let Some(config) = &config {
+        globals.db = globals.db.or_else(|| config.server.db.clone());
+        serving::server(config, &mut checks).await;
+    }
+    checks.push(clock());
+    database(arguments, &globals, &mut checks).await;
     checks.push(catalogue());
     checks.push(screen());
     let failed = checks.iter().any(|check| check.state == State::Fail);
@@ -241,6 +217,17 @@ async fn sound(globals: &Globals, engine: &Engine, conversation: &Conversation) 
         item(node)?;
     }
     Ok(tree.nodes.len() as u64)
+}
+
+/// Whether the clock is set at all: what is stored has its time.
+fn clock() -> Check {
+    let now = Timestamp::now();
+    let found = now.strftime("%Y-%m-%d %H:%M UTC").to_string();
+    if now < BUILT_AFTER {
+        return Check::new("clock", State::Fail, format!("{found}, which has passed"))
+            .hint("set the clock: what is stored would seem older than it is");
+    }
+    Check::new("clock", State::Ok, found)
 }
 
 fn catalogue() -> Check {

@@ -1,0 +1,119 @@
+//! The server as those who run it see it: its log, and what `doctor` says of its configuration.
+
+use std::io::{BufRead as _, BufReader, Lines, Read as _, Write as _};
+use std::net::{TcpListener, TcpStream};
+use std::process::{Child, ChildStderr, Command, Stdio};
+
+use serde_json::Value;
+
+use crate::command::Place;
+
+/// A server whose log is read line by line.
+fn logging(place: &Place, levels: &str) -> (Child, Lines<BufReader<ChildStderr>>) {
+    let mut command = Command::new(assert_cmd::cargo::cargo_bin!("contexture"));
+    command.current_dir(place.path("")).env_clear();
+    command.args(["serve", "--listen", "127.0.0.1:0", "--db", "new.db"]);
+    command.args(["--log-format", "json", "--log", levels]);
+    let mut child = command
+        .stderr(Stdio::piped())
+        .stdout(Stdio::null())
+        .spawn()
+        .unwrap();
+    let said = BufReader::new(child.stderr.take().unwrap()).lines();
+    (child, said)
+}
+
+fn get(address: &str, path: &str) -> String {
+    let mut stream = TcpStream::connect(address).unwrap();
+    let request = format!("GET {path} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n");
+    stream.write_all(request.as_bytes()).unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    answer
+}
+
+#[test]
+fn its_log_is_an_object_a_line() {
+    let place = Place::new();
+    let levels = "info,contexture_server=debug";
+    let (mut serving, said) = logging(&place, levels);
+    let mut said = said.map(|line| serde_json::from_str::<Value>(&line.unwrap()).unwrap());
+    let listening = said.next().unwrap();
+    assert_eq!(listening["message"], "listening");
+    assert_eq!(listening["level"], "INFO");
+    let address = listening["address"].as_str().unwrap().to_owned();
+    get(&address, "/api/v1/conversations/secret-name");
+    let answered = said.find(|event| event["message"] == "answered").unwrap();
+    assert_eq!(answered["status"], 404);
+    assert_eq!(answered["route"], "/api/v1/conversations/{conversation}");
+    assert!(!answered.to_string().contains("secret-name"), "{answered}");
+    // Nobody reads the log any more: it serves on.
+    drop(said);
+    for _ in 0..2 {
+        let answer = get(&address, "/health");
+        assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
+    }
+    serving.kill().unwrap();
+    serving.wait().unwrap();
+}
+
+#[test]
+fn a_level_that_is_none_is_refused() {
+    let place = Place::new();
+    let run = place.run("serve --db memory: --log loud=1=2");
+    assert_eq!(run.code, 2, "{}", run.err);
+    assert!(run.err.contains("--log"), "{}", run.err);
+}
+
+/// One check of `doctor`, with its state and what it says.
+fn checked<'a>(report: &'a Value, name: &str) -> (&'a str, &'a str) {
+    let checks = report["checks"].as_array().unwrap();
+    let check = checks.iter().find(|check| check["name"] == name);
+    let check = check.unwrap_or_else(|| panic!("{name}: {report}"));
+    (
+        check["state"].as_str().unwrap(),
+        check["found"].as_str().unwrap(),
+    )
+}
+
+#[test]
+fn doctor_says_whether_the_server_would_start() {
+    let place = Place::new();
+    let examine = |text: &str| -> (i32, Value) {
+        place.write("c.toml", text);
+        let run = place.run("doctor --json --config c.toml");
+        (run.code, serde_json::from_str(&run.out).unwrap())
+    };
+    let (code, report) = examine("[server]\nlisten = \"127.0.0.1:0\"\ndb = \"here.db\"\n");
+    assert_eq!(code, 0, "{report}");
+    assert!(checked(&report, "database").1.contains("here.db"));
+    assert_eq!(checked(&report, "address").0, "ok");
+    assert_eq!(checked(&report, "clock").0, "ok");
+
+    let (code, report) = examine("[server]\nprot = 1\n");
+    assert_eq!(code, 1);
+    let (state, found) = checked(&report, "configuration");
+    assert_eq!(state, "fail");
+    assert!(found.contains("c.toml:2: prot"), "{found}");
+
+    let (code, report) = examine("[server]\nlisten = \"0.0.0.0:0\"\n");
+    assert_eq!(code, 1);
+    let (state, found) = checked(&report, "address");
+    assert_eq!(state, "fail");
+    assert!(found.contains("without keys"), "{found}");
+
+    let upstream = "[upstreams.a]\nformat = \"openai\"\nbase_url = \"https://a.example\"\nkey_env = \"A_KEY\"\n";
+    let (code, report) = examine(upstream);
+    assert_eq!(code, 1);
+    let (state, found) = checked(&report, "upstreams");
+    assert_eq!(state, "fail");
+    assert!(found.contains("A_KEY"), "{found}");
+
+    let taken = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = taken.local_addr().unwrap();
+    let (code, report) = examine(&format!("[server]\nlisten = \"{address}\"\n"));
+    assert_eq!(code, 0, "{report}");
+    let (state, found) = checked(&report, "address");
+    assert_eq!(state, "warn");
+    assert!(found.contains("is taken"), "{found}");
+}
