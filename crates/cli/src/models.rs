@@ -4,7 +4,7 @@
 //! format. Otherwise it is the provider's general model of the catalogue below: named here and in
 //! `docs/cli.md`, and changed only with a new version.
 
-use contexture::catalogue::{Catalogue, ModelSpec};
+use contexture::catalogue::Catalogue;
 use contexture::wire::Format;
 
 /// The general model behind a format.
@@ -13,17 +13,6 @@ pub(crate) const fn general(format: Format) -> &'static str {
         Format::OpenAiChat | Format::OpenAiResponses => "gpt-5.4",
         Format::Gemini => "gemini-3.5-flash",
         Format::Anthropic | Format::Ui | Format::Items => "claude-sonnet-5",
-    }
-}
-
-/// The format in which a model is spoken to by its own provider; OpenAI's chat, which most hosts
-/// understand, for the others.
-pub(crate) fn native(spec: &ModelSpec) -> Format {
-    match spec.provider.as_str() {
-        "anthropic" => Format::Anthropic,
-        "google" => Format::Gemini,
-        "openai" => Format::OpenAiResponses,
-        _ => Format::OpenAiChat,
     }
 }
 
@@ -51,7 +40,7 @@ mod tests {
     fn general_models_are_known_and_speak_the_format() {
         for format in Format::PROVIDERS {
             let spec = Catalogue::builtin().resolve(general(format)).unwrap();
-            let spoken = native(spec);
+            let spoken = Format::of_provider(&spec.provider);
             let chat = (format, spoken) == (Format::OpenAiChat, Format::OpenAiResponses);
             assert!(spoken == format || chat, "{format}: {}", spec.id);
         }

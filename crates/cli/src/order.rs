@@ -45,7 +45,7 @@ impl Order {
     pub(crate) fn target(&self, own: Option<&str>, written_in: Option<Format>) -> Outcome<Target> {
         let model = models::choose(self.model.as_deref(), own, written_in, self.to);
         let format = match self.to {
-            Format::Ui => models::native(Catalogue::builtin().resolve(&model)?),
+            Format::Ui => Format::of_provider(&Catalogue::builtin().resolve(&model)?.provider),
             Format::Items => {
                 return Err(
                     Failure::usage("items are not a request: no model reads them")

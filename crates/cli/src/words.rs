@@ -4,7 +4,7 @@ use clap::builder::{PossibleValuesParser, TypedValueParser};
 use contexture::Format;
 use contexture::render;
 use contexture::sessions::SessionFormat;
-use contexture::store::NodeKind;
+pub(crate) use contexture_server::documents::kind;
 use jiff::{Span, SpanRelativeTo};
 
 /// The formats of conversations, as an argument.
@@ -82,20 +82,6 @@ pub(crate) fn milliseconds(text: &str) -> Result<u64, String> {
     let ms = time.and_then(|time| u64::try_from(time.as_millis()).ok());
     ms.filter(|ms| *ms > 0)
         .ok_or_else(|| "expected a length of time: 90s, 30m, 12h, 7d or 2w".to_owned())
-}
-
-/// What an item of a kind is called.
-pub(crate) const fn kind(kind: NodeKind) -> &'static str {
-    match kind {
-        NodeKind::User => "user",
-        NodeKind::Assistant => "assistant",
-        NodeKind::Instruction => "instruction",
-        NodeKind::FunctionCall => "call",
-        NodeKind::FunctionCallOutput => "output",
-        NodeKind::Reasoning => "reasoning",
-        NodeKind::Compaction => "compaction",
-        _ => "other",
-    }
 }
 
 #[cfg(test)]

@@ -12,6 +12,7 @@ use crate::cache::rules::CacheRules;
 use crate::cache::worth::CacheState;
 use crate::compaction::inline::{Inlined, inline};
 use crate::contribution::Contribution;
+use crate::converting::suit;
 use crate::pipeline::{Compiled, compile};
 use crate::plan::Plan;
 use crate::policy::{CachePolicy, HistoryPolicy};
@@ -196,8 +197,7 @@ impl Target {
         let reserve = reserve.unwrap_or(eighth);
         let most = spec.input_limit.unwrap_or(u64::MAX);
         let mut dialect = Dialect::of(self.format);
-        dialect.mid_system |= spec.capabilities.mid_conversation_system;
-        dialect.signed_calls = spec.capabilities.signed_calls;
+        suit(&mut dialect, spec);
         Ok(CompileRequest {
             dialect,
             model: spec.id.clone(),
@@ -227,13 +227,10 @@ impl Target {
 /// another, and several take Anthropic's messages beside their own; but OpenAI, Anthropic and Google do not take each
 /// other's formats, and Gemini's is nobody else's. A model without a provider may stand behind anything.
 fn offered(spec: &ModelSpec, format: Format) -> Result<(), CatalogueError> {
-    let native = match spec.provider.as_str() {
-        "" => return Ok(()),
-        "anthropic" => Format::Anthropic,
-        "google" => Format::Gemini,
-        "openai" => Format::OpenAiResponses,
-        _ => Format::OpenAiChat,
-    };
+    if spec.provider.is_empty() {
+        return Ok(());
+    }
+    let native = Format::of_provider(&spec.provider);
     let taken = match format {
         Format::Gemini => native == Format::Gemini,
         Format::Anthropic | Format::OpenAiResponses => {

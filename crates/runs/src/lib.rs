@@ -27,7 +27,8 @@ mod usage;
 
 pub use agent::{
     Agent, Approver, ChildHistory, Decision, Delegate, Ended, NobodyThere, Observer, Run, RunEntry,
-    RunEvent, RunHandle, RunNews, RunStatus, Turn, decide, post, runs, turn, turn_text,
+    RunEvent, RunHandle, RunNews, RunStatus, Turn, WaitingCall, decide, open_calls, post, runs,
+    turn, turn_text, waiting_calls,
 };
 pub use budget::{Amount, Budget, Exceeded, Limited};
 pub use cancel::{Abort, Cancelled};

@@ -54,6 +54,18 @@ impl Format {
         Self::Gemini,
     ];
 
+    /// The format in which a provider, by its name in the catalogue, speaks to its own models; OpenAI's chat, which most
+    /// hosts understand, for the others.
+    #[must_use]
+    pub fn of_provider(provider: &str) -> Self {
+        match provider {
+            "anthropic" => Self::Anthropic,
+            "google" => Self::Gemini,
+            "openai" => Self::OpenAiResponses,
+            _ => Self::OpenAiChat,
+        }
+    }
+
     /// The name users write, also the key of the format's own fields in an item's `ctx:wire`.
     #[must_use]
     pub const fn as_str(self) -> &'static str {

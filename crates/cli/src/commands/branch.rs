@@ -5,10 +5,10 @@ use std::fmt::Write as _;
 use clap::{Args, Subcommand};
 use contexture::Conversation;
 use contexture::store::Branch;
+use contexture_server::documents::{BranchDocument, BranchesDocument};
 use owo_colors::OwoColorize as _;
-use serde_json::{Value, json};
+use serde_json::json;
 
-use crate::ago::instant;
 use crate::exit::Exit;
 use crate::failure::Outcome;
 use crate::globals::Globals;
@@ -109,26 +109,13 @@ pub(crate) async fn run(arguments: &Arguments, globals: &Globals) -> Outcome {
     Ok(Exit::Done)
 }
 
-/// A branch for programs.
-pub(crate) fn document(branch: &Branch) -> Value {
-    json!({
-        "name": branch.name.as_str(),
-        "head": branch.head.map(|head| head.to_string()),
-        "active": branch.active,
-        "messages": branch.messages,
-        "items": branch.nodes,
-        "turns": branch.turns,
-        "created": instant(branch.created_ms),
-    })
-}
-
 /// Says what became of a branch.
 ///
 /// # Errors
 /// The output cannot be written.
 pub(crate) fn tell(what: &str, branch: &Branch, globals: &Globals) -> Outcome<()> {
     if globals.json {
-        return say::json(&document(branch));
+        return say::json(&BranchDocument::from(branch));
     }
     if globals.quiet {
         return Ok(());
@@ -147,8 +134,8 @@ pub(crate) fn tell(what: &str, branch: &Branch, globals: &Globals) -> Outcome<()
 pub(crate) async fn list(chat: &Conversation, globals: &Globals) -> Outcome<()> {
     let refs = chat.refs().await?;
     if globals.json {
-        let branches: Vec<Value> = refs.branches.iter().map(document).collect();
-        return say::json(&json!({ "branches": branches }));
+        let branches = refs.branches.iter().map(Into::into).collect();
+        return say::json(&BranchesDocument { branches });
     }
     let names = refs
         .branches

@@ -5,10 +5,11 @@ use std::fmt::Write as _;
 use clap::Args;
 use contexture::Conversation;
 use contexture::store::Checkpoint;
+use contexture_server::documents::{CheckpointDocument, CheckpointsDocument};
 use owo_colors::OwoColorize as _;
-use serde_json::{Value, json};
+use serde_json::json;
 
-use crate::ago::{ago, instant, now_ms};
+use crate::ago::{ago, now_ms};
 use crate::exit::Exit;
 use crate::failure::{Failure, Outcome};
 use crate::globals::Globals;
@@ -70,7 +71,7 @@ pub(crate) async fn run(arguments: &Arguments, globals: &Globals) -> Outcome {
 pub(crate) fn tell(checkpoint: &Checkpoint, globals: &Globals) -> Outcome<()> {
     let (name, id) = (checkpoint.name.as_str(), checkpoint.node.to_string());
     if globals.json {
-        return say::json(&json!({ "name": name, "node": id }));
+        return say::json(&CheckpointDocument::from(checkpoint));
     }
     if globals.quiet {
         return Ok(());
@@ -81,14 +82,8 @@ pub(crate) fn tell(checkpoint: &Checkpoint, globals: &Globals) -> Outcome<()> {
 async fn list(chat: &Conversation, globals: &Globals) -> Outcome<()> {
     let checkpoints = chat.refs().await?.checkpoints;
     if globals.json {
-        let rows = checkpoints.iter().map(|checkpoint| {
-            json!({
-                "name": checkpoint.name.as_str(),
-                "node": checkpoint.node.to_string(),
-                "set": instant(checkpoint.at_ms),
-            })
-        });
-        return say::json(&json!({ "checkpoints": rows.collect::<Vec<Value>>() }));
+        let checkpoints = checkpoints.iter().map(Into::into).collect();
+        return say::json(&CheckpointsDocument { checkpoints });
     }
     let wide = checkpoints
         .iter()

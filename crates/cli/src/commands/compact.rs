@@ -11,8 +11,8 @@ use contexture::engine::{
     CompactOptions, CompactSpan, CompactionDraft, Compactor, ModelCompactor, WrittenSummary,
 };
 use contexture::{Conversation, Format};
+use contexture_server::documents::CompactionDocument;
 use owo_colors::OwoColorize as _;
-use serde_json::json;
 
 use crate::exit::Exit;
 use crate::failure::{Failure, Outcome};
@@ -166,16 +166,7 @@ pub(crate) fn tell(
     globals: &Globals,
 ) -> Outcome<()> {
     if globals.json {
-        return say::json(&json!({
-            "compaction": node,
-            "first": draft.first.to_string(),
-            "last": draft.last.to_string(),
-            "items": draft.items,
-            "tokens": draft.tokens,
-            "summary_tokens": draft.summary_tokens,
-            "summary": draft.summary,
-            "reused": draft.reused,
-        }));
+        return say::json(&CompactionDocument::new(draft, node));
     }
     if globals.quiet {
         return Ok(());

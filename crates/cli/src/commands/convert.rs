@@ -1,12 +1,10 @@
 //! `contexture convert`: a document of one format as one of another.
 
 use clap::Args;
-use contexture::ir::Transcript;
-use contexture::wire::{Dialect, Issue, Loss, RepairRules, lift, lower, repair};
-use contexture::{Catalogue, Format, Item, ModelSpec};
+use contexture::compile::{Converted, Converter};
+use contexture::{Catalogue, Format};
+use contexture_server::documents::ConvertedDocument;
 use owo_colors::OwoColorize as _;
-use serde::Serialize;
-use serde_json::value::RawValue;
 
 use crate::exit::Exit;
 use crate::failure::{Failure, Outcome};
@@ -48,42 +46,26 @@ pub(crate) struct Arguments {
     jsonl: bool,
 }
 
-/// What came of a document.
-#[derive(Serialize)]
-struct Converted {
-    output: Box<RawValue>,
-    losses: Vec<Loss>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    repairs: Option<Vec<Repair>>,
-}
-
-#[derive(Serialize)]
-struct Repair {
-    index: usize,
-    what: &'static str,
-    why: String,
-}
-
 /// Runs the command.
 ///
 /// # Errors
 /// The input cannot be read or is not of its format, or the model is not known.
 pub(crate) fn run(arguments: &Arguments, globals: &Globals) -> Outcome {
-    let target = target(arguments)?;
+    let converter = converter(arguments)?;
     let source = Source::or_stdin(arguments.file.as_deref());
     if arguments.jsonl {
         return stream::serve(&mut source.open()?, |line| {
-            let converted = convert(arguments, &target, line)?;
+            let converted = document(convert(arguments, &converter, line)?)?;
             serde_json::to_string(&converted)
                 .map_err(|error| Failure::new(Exit::Fault, "output", error.to_string()))
         });
     }
     let text = source.read()?;
-    let converted = convert(arguments, &target, &text).map_err(|failure| failure.of(&source))?;
+    let converted = convert(arguments, &converter, &text).map_err(|failure| failure.of(&source))?;
     if globals.json {
-        say::json(&converted)?;
+        say::json(&document(converted)?)?;
     } else {
-        say::raw(converted.output.get())?;
+        say::raw(&converted.json)?;
         if !globals.quiet {
             report(&converted);
         }
@@ -91,97 +73,28 @@ pub(crate) fn run(arguments: &Arguments, globals: &Globals) -> Outcome {
     Ok(Exit::Done)
 }
 
-/// What the format, and the model if one is named, can read.
-fn target(arguments: &Arguments) -> Outcome<(Dialect, RepairRules)> {
-    let mut target = (
-        Dialect::of(arguments.to),
-        RepairRules::for_format(arguments.to),
-    );
+fn converter(arguments: &Arguments) -> Outcome<Converter<'_>> {
+    let mut converter = Converter::new(Catalogue::builtin(), arguments.to);
     if let Some(model) = &arguments.model {
-        for_model(&mut target, Catalogue::builtin().resolve(model)?);
+        converter = converter.model(model)?;
     }
-    Ok(target)
+    if arguments.repair {
+        converter = converter.repairing();
+    }
+    Ok(converter)
 }
 
-/// As [`target`], where the document itself says more: it names its model, or it is of the target's
-/// format, and then what stands in it may stand there.
-fn target_of(
-    arguments: &Arguments,
-    from: Format,
-    document: &Transcript,
-    target: &(Dialect, RepairRules),
-) -> (Dialect, RepairRules) {
-    let mut target = *target;
-    if from == arguments.to {
-        target.0.mid_system = true;
-    }
-    if let (None, Some(model)) = (&arguments.model, &document.model)
-        && let Ok(spec) = Catalogue::builtin().resolve(model)
-    {
-        for_model(&mut target, spec);
-    }
-    target
-}
-
-fn for_model((dialect, rules): &mut (Dialect, RepairRules), spec: &ModelSpec) {
-    dialect.mid_system |= spec.capabilities.mid_conversation_system;
-    dialect.signed_calls = spec.capabilities.signed_calls;
-    rules.user_last &= !spec.capabilities.prefill;
-}
-
-fn convert(
-    arguments: &Arguments,
-    target: &(Dialect, RepairRules),
-    text: &str,
-) -> Outcome<Converted> {
+fn convert(arguments: &Arguments, converter: &Converter<'_>, text: &str) -> Outcome<Converted> {
     let from = match arguments.from {
         Some(format) => format,
         None => session::document_format(text, arguments.file.as_deref().unwrap_or_default())?,
     };
-    let mut lifted = lift(from, text)?;
-    if let Some(model) = &arguments.model {
-        lifted.transcript.model = Some(model.clone());
-    }
-    let (dialect, rules) = target_of(arguments, from, &lifted.transcript, target);
-    let mut losses = lifted.losses;
-    let repairs = arguments.repair.then(|| {
-        let (items, repairs) = repaired(&lifted.transcript.items, &rules);
-        lifted.transcript.items = items;
-        repairs
-    });
-    let lowered = lower(&dialect, lifted.kind, &lifted.transcript);
-    losses.extend(lowered.losses);
-    let output = RawValue::from_string(lowered.json)
-        .map_err(|error| Failure::new(Exit::Fault, "output", error.to_string()))?;
-    Ok(Converted {
-        output,
-        losses,
-        repairs,
-    })
+    Ok(converter.convert(from, text)?)
 }
 
-/// The items, mended; ids that had to change are changed in the items.
-fn repaired(items: &[Item], rules: &RepairRules) -> (Vec<Item>, Vec<Repair>) {
-    let mended = repair(&items.iter().collect::<Vec<_>>(), rules);
-    let issues = mended
-        .issues
-        .into_iter()
-        .map(|Issue { kind, index, what }| Repair {
-            index,
-            what: kind.as_str(),
-            why: what,
-        });
-    let issues = issues.collect();
-    let items = mended.items.into_iter().map(|entry| {
-        let mut item = entry.item.into_owned();
-        match (&mut item, entry.call_id) {
-            (Item::FunctionCall(call), Some(id)) => call.call_id = id,
-            (Item::FunctionCallOutput(output), Some(id)) => output.call_id = id,
-            _ => {}
-        }
-        item
-    });
-    (items.collect(), issues)
+fn document(converted: Converted) -> Outcome<ConvertedDocument> {
+    ConvertedDocument::try_from(converted)
+        .map_err(|error| Failure::new(Exit::Fault, "output", error.to_string()))
 }
 
 fn report(converted: &Converted) {
@@ -191,7 +104,7 @@ fn report(converted: &Converted) {
             "{} items[{}]: {}\n",
             "repaired".cyan(),
             repair.index,
-            repair.why
+            repair.what
         ));
     }
     for loss in &converted.losses {

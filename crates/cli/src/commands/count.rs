@@ -3,7 +3,8 @@
 use clap::Args;
 use contexture::Catalogue;
 use contexture::tokens::{Encoding, TokenCount, TokenCounter, counter_for};
-use serde_json::Value;
+use contexture_server::documents::CountDocument;
+use serde::Serialize;
 
 use crate::exit::Exit;
 use crate::explain::not_json;
@@ -62,16 +63,14 @@ pub(crate) fn run(arguments: &Arguments, globals: &Globals) -> Outcome {
     }
     let total: TokenCount = rows.iter().map(|(_, count)| *count).sum();
     if globals.json {
-        let files: Vec<Value> = rows
-            .iter()
-            .map(|(source, count)| row(Some(source), *count))
-            .collect();
-        let mut document = row(None, total);
-        if let Value::Object(fields) = &mut document {
-            fields.insert("encoding".to_owned(), encoding.name().into());
-            fields.insert("files".to_owned(), files.into());
-        }
-        say::json(&document)?;
+        let files = rows.iter();
+        say::json(&FilesDocument {
+            total: total.into(),
+            encoding: encoding.name(),
+            files: files
+                .map(|(source, count)| FileDocument::new(source, *count))
+                .collect(),
+        })?;
     } else {
         say::raw(&table(&rows, total))?;
     }
@@ -107,26 +106,36 @@ fn lines(arguments: &Arguments, counter: &dyn TokenCounter) -> Outcome {
             }
             _ => not_json(&error),
         })?;
-        Ok(row(None, counter.count(&text)).to_string())
+        serde_json::to_string(&CountDocument::from(counter.count(&text)))
+            .map_err(|error| Failure::new(Exit::Fault, "output", error.to_string()))
     })
 }
 
-fn row(source: Option<&Source>, count: TokenCount) -> Value {
-    let mut row = serde_json::Map::new();
-    if let Some(source) = source {
-        let name = match source {
+/// Files and their sum.
+#[derive(Serialize)]
+struct FilesDocument {
+    #[serde(flatten)]
+    total: CountDocument,
+    encoding: &'static str,
+    files: Vec<FileDocument>,
+}
+
+#[derive(Serialize)]
+struct FileDocument {
+    file: String,
+    #[serde(flatten)]
+    count: CountDocument,
+}
+
+impl FileDocument {
+    fn new(source: &Source, count: TokenCount) -> Self {
+        let file = match source {
             Source::Stdin => "-".to_owned(),
             Source::File(path) => path.to_string_lossy().into_owned(),
         };
-        row.insert("file".to_owned(), name.into());
+        let count = count.into();
+        Self { file, count }
     }
-    row.insert("tokens".to_owned(), count.count.into());
-    row.insert("exact".to_owned(), count.is_exact().into());
-    if !count.is_exact() {
-        row.insert("low".to_owned(), count.low.into());
-        row.insert("high".to_owned(), count.high.into());
-    }
-    Value::Object(row)
 }
 
 /// Right-aligned figures, as `wc` has them; the bounds of an estimate behind.

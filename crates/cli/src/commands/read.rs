@@ -6,7 +6,7 @@ use contexture::compile::reading::{
     Excerpt, Find, Found, Matcher, Pattern, Position, excerpt, find,
 };
 use contexture::engine::{For, Linked};
-use serde_json::json;
+use contexture_server::documents::{FoundDocument, PartDocument};
 
 use crate::exit::Exit;
 use crate::failure::{Failure, Outcome};
@@ -111,16 +111,7 @@ fn range(text: &str) -> Outcome<(u64, u64)> {
 
 fn show_part(linked: &Linked, part: &Excerpt<'_>, globals: &Globals) -> Outcome {
     if globals.json {
-        let document = json!({
-            "id": linked.node.id.to_string(),
-            "type": linked.item.kind(),
-            "lines": part.lines,
-            "characters": part.characters,
-            "from": part.from.line,
-            "to": part.last,
-            "text": part.text,
-        });
-        say::json(&document)?;
+        say::json(&PartDocument::new(linked, part))?;
     } else if !part.text.is_empty() {
         say::raw(&lines(part.text))?;
     } else if !globals.quiet {
@@ -132,17 +123,7 @@ fn show_part(linked: &Linked, part: &Excerpt<'_>, globals: &Globals) -> Outcome 
 
 fn show_found(linked: &Linked, found: &Found, globals: &Globals) -> Outcome {
     if globals.json {
-        let shown = found
-            .lines
-            .iter()
-            .map(|line| json!({ "line": line.number, "matches": line.matches, "text": line.text }));
-        let document = json!({
-            "id": linked.node.id.to_string(),
-            "type": linked.item.kind(),
-            "matches": found.matches,
-            "found": shown.collect::<Vec<_>>(),
-        });
-        say::json(&document)?;
+        say::json(&FoundDocument::new(linked, found))?;
         return Ok(Exit::Done);
     }
     let mut out = String::new();

@@ -3,18 +3,18 @@
 use std::fmt::Write as _;
 
 use clap::Args;
-use contexture::runs::{RunEntry, RunStatus, runs};
+use contexture::runs::{RunEntry, RunStatus, WaitingCall, runs, waiting_calls};
+use contexture_server::documents::{RunDocument, RunsDocument};
 use owo_colors::OwoColorize as _;
-use serde_json::{Value, json};
 
-use crate::ago::{ago, instant, now_ms};
+use crate::ago::{ago, now_ms};
 use crate::database::{self, Missing};
 use crate::exit::Exit;
 use crate::failure::Outcome;
 use crate::globals::Globals;
 use crate::printable::{one_line, pad, short, width};
 use crate::say;
-use crate::talk::{WaitingCall, waiting_calls};
+use crate::talk::waiting_line;
 
 /// List the runs of models, the newest first
 ///
@@ -52,15 +52,13 @@ pub(crate) async fn run(arguments: &Arguments, globals: &Globals) -> Outcome {
     found.sort_by(|a, b| (b.began_ms, &b.run).cmp(&(a.began_ms, &a.run)));
     let mut rows = Vec::with_capacity(found.len());
     for run in found {
-        let waiting = match run.status {
-            RunStatus::Waiting => waiting_calls(&engine, &owner, &run).await?,
-            _ => Vec::new(),
-        };
+        let waiting = waiting_calls(&engine, &owner, &run).await?;
         rows.push(Row { run, waiting });
     }
     if globals.json {
-        let rows: Vec<Value> = rows.iter().map(document).collect();
-        say::json(&json!({ "runs": rows }))?;
+        let document = |row: &Row| RunDocument::new(&row.run, &row.waiting);
+        let runs = rows.iter().map(document).collect();
+        say::json(&RunsDocument { runs })?;
         return Ok(Exit::Done);
     }
     say::styled(&table(&rows))?;
@@ -84,25 +82,6 @@ struct Row {
     waiting: Vec<WaitingCall>,
 }
 
-/// A run for programs.
-fn document(Row { run, waiting }: &Row) -> Value {
-    let waiting: Vec<Value> = waiting.iter().map(WaitingCall::document).collect();
-    json!({
-        "run": run.run,
-        "conversation": conversation(run),
-        "branch": run.branch,
-        "agent": run.agent,
-        "parent": run.parent,
-        "status": run.status.as_str(),
-        "began": instant(run.began_ms),
-        "ended": run.ended_ms.map(instant),
-        "spent": run.spent,
-        "result": run.result,
-        "why": run.why,
-        "waiting": waiting,
-    })
-}
-
 fn conversation(run: &RunEntry) -> &str {
     run.conversation.as_ref().map_or("", |id| id.as_str())
 }
@@ -121,7 +100,7 @@ fn table(rows: &[Row]) -> String {
             RunStatus::Failed => status.red().to_string(),
             _ => status.yellow().to_string(),
         };
-        let calls: Vec<String> = waiting.iter().map(WaitingCall::line).collect();
+        let calls: Vec<String> = waiting.iter().map(waiting_line).collect();
         let told = match (calls.as_slice(), &run.why, &run.spent) {
             ([_, ..], ..) => format!("for {}", calls.join(", ")),
             (_, Some(why), _) => one_line(why),

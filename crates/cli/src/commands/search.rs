@@ -8,10 +8,10 @@ use contexture::store::rules::Query;
 use contexture::store::{
     At, Coverage, Hidden, Hit, NodeKind, SearchPage, SearchRequest, SearchScope, Snippet,
 };
+use contexture_server::documents::SearchDocument;
 use owo_colors::OwoColorize as _;
-use serde_json::{Value, json};
 
-use crate::ago::{ago, instant, now_ms};
+use crate::ago::{ago, now_ms};
 use crate::database::{self, Missing};
 use crate::exit::Exit;
 use crate::failure::Outcome;
@@ -124,7 +124,7 @@ pub(crate) async fn run(arguments: &Arguments, globals: &Globals) -> Outcome {
     };
     let page = engine.search(&database::owner(globals)?, request).await?;
     if globals.json {
-        say::json(&document(&page))?;
+        say::json(&SearchDocument::from(&page))?;
     } else {
         say::styled(&text(&page.hits))?;
         if !globals.quiet {
@@ -163,28 +163,6 @@ fn note(page: &SearchPage, query: &str) {
     if page.coverage == Coverage::Newest {
         say::aside("only the newest of what may fit was looked at; say more to reach the rest\n");
     }
-}
-
-fn document(page: &SearchPage) -> Value {
-    let hit = |hit: &Hit| {
-        let matches = hit.snippet.matches.iter();
-        let matches: Vec<[usize; 2]> = matches.map(|place| [place.start, place.end]).collect();
-        json!({
-            "conversation": hit.conversation.as_str(),
-            "id": hit.node.to_string(),
-            "message": hit.message_id.as_ref().map(|id| id.as_str()),
-            "kind": words::kind(hit.kind),
-            "score": hit.score,
-            "created": instant(hit.created_ms),
-            "snippet": { "text": hit.snippet.text, "matches": matches },
-        })
-    };
-    let hits: Vec<Value> = page.hits.iter().map(hit).collect();
-    json!({
-        "hits": hits,
-        "more": page.next.is_some(),
-        "complete": page.coverage == Coverage::Whole,
-    })
 }
 
 fn text(hits: &[Hit]) -> String {

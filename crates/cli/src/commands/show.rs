@@ -8,9 +8,9 @@ use clap::Args;
 use contexture::ir::{MessageId, Output};
 use contexture::store::{Node, NodeQuery};
 use contexture::{Conversation, Item, Part};
+use contexture_server::documents::NodeDocument;
 use owo_colors::OwoColorize as _;
 use serde::Serialize;
-use serde_json::value::RawValue;
 
 use crate::ago::{ago, instant, now_ms};
 use crate::exit::Exit;
@@ -26,7 +26,7 @@ use crate::{database, say};
 #[command(after_long_help = "\
 Examples:
   contexture show support-42 9f3a
-  contexture show support-42 9f3a --json | jq '.items[].type'")]
+  contexture show support-42 9f3a --json | jq '.items[].item.type'")]
 pub(crate) struct Arguments {
     /// The conversation
     conversation: String,
@@ -89,35 +89,14 @@ async fn of_message(chat: &Conversation, message: MessageId) -> Outcome<Vec<Arc<
 #[derive(Serialize)]
 struct Document {
     message: Option<String>,
-    items: Vec<Shown>,
-}
-
-#[derive(Serialize)]
-struct Shown {
-    id: String,
-    parent: Option<String>,
-    origin: &'static str,
-    created: String,
-    /// As it is stored, byte for byte.
-    item: Box<RawValue>,
+    items: Vec<NodeDocument>,
 }
 
 fn document(nodes: &[Arc<Node>]) -> Outcome<Document> {
-    let mut items = Vec::new();
-    for node in nodes {
-        let item = RawValue::from_string(node.json.to_string())
-            .map_err(|error| Failure::new(Exit::Database, "damaged", error.to_string()))?;
-        items.push(Shown {
-            id: node.id.to_string(),
-            parent: node.parent.map(|parent| parent.to_string()),
-            origin: node.origin.as_str(),
-            created: instant(node.created_ms),
-            item,
-        });
-    }
+    let items = nodes.iter().map(|node| NodeDocument::try_from(&**node));
     Ok(Document {
         message: nodes.first().map(|node| node.message().into_owned()),
-        items,
+        items: items.collect::<Result<_, _>>()?,
     })
 }
 

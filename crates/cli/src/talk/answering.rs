@@ -19,7 +19,7 @@ use crate::failure::{Failure, Outcome};
 use crate::globals::Globals;
 use crate::input::Source;
 use crate::printable::grouped;
-use crate::{models, say};
+use crate::say;
 
 /// Tokens that a model is taken to hold of which nothing is known.
 const WINDOW: u64 = 32_000;
@@ -54,7 +54,7 @@ impl AnswerArguments {
             return Ok(to.unwrap_or(Format::Anthropic));
         };
         match Catalogue::builtin().resolve(model) {
-            Ok(spec) => Ok(to.unwrap_or(models::native(spec))),
+            Ok(spec) => Ok(to.unwrap_or_else(|| Format::of_provider(&spec.provider))),
             Err(error) => {
                 let format = to.unwrap_or(Format::OpenAiChat);
                 let unknown = Failure::from(error);

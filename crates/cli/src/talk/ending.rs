@@ -1,11 +1,12 @@
 //! How a run ended, for people and programs.
 
-use contexture::runs::{Ended, Run};
-use serde_json::{Value, json};
+use contexture::runs::{Ended, Run, open_calls};
+use contexture_server::documents::WaitingCallDocument;
+use serde_json::json;
 
 use super::arguments::TalkArguments;
 use super::interrupt::Driven;
-use super::waiting::{WaitingCall, open_calls, what_to_do};
+use super::waiting::what_to_do;
 use crate::again;
 use crate::exit::Exit;
 use crate::failure::{Failure, Outcome};
@@ -58,10 +59,9 @@ pub(crate) async fn tell(
         _ => None,
     };
     if globals.json {
-        let calls = waiting
+        let calls: Option<Vec<WaitingCallDocument>> = waiting
             .as_ref()
-            .map(|calls| calls.iter().map(WaitingCall::document));
-        let calls: Option<Vec<Value>> = calls.map(Iterator::collect);
+            .map(|calls| calls.iter().map(Into::into).collect());
         say::json(&json!({
             "run": id,
             "conversation": chat.id().as_str(),

@@ -19,5 +19,5 @@ pub(crate) use arguments::TalkArguments;
 pub(crate) use ending::tell;
 pub(crate) use interrupt::drive;
 pub(crate) use teller::Teller;
-pub(crate) use waiting::{WaitingCall, call_line, waiting_calls, what_to_do};
+pub(crate) use waiting::{call_line, waiting_line, what_to_do};
 pub(crate) use whereabouts::WhereArguments;

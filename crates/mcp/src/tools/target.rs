@@ -1,6 +1,5 @@
 //! Which model is meant, and how it is spoken to.
 
-use contexture::catalogue::ModelSpec;
 use contexture::{EngineError, Format, Target};
 
 use crate::trouble::Trouble;
@@ -26,7 +25,7 @@ impl Meant<'_> {
         let spec = spec.map_err(EngineError::from)?;
         let format = match self.format {
             Some(name) => provider_format(name)?,
-            None => native(spec),
+            None => Format::of_provider(&spec.provider),
         };
         let mut target = Target::new(format, self.model);
         if let Some(window) = self.window {
@@ -45,15 +44,4 @@ fn provider_format(name: &str) -> Result<Format, Trouble> {
         let names = Format::PROVIDERS.map(Format::as_str).join(", ");
         Trouble::arguments(format!("no format {name:?}: expected one of {names}"))
     })
-}
-
-/// The format in which a model is spoken to by its own provider; OpenAI's chat, which most hosts understand, for the
-/// others.
-fn native(spec: &ModelSpec) -> Format {
-    match spec.provider.as_str() {
-        "anthropic" => Format::Anthropic,
-        "google" => Format::Gemini,
-        "openai" => Format::OpenAiResponses,
-        _ => Format::OpenAiChat,
-    }
 }

@@ -31,6 +31,7 @@ mod run;
 mod situation;
 mod spending;
 mod started;
+mod waiting;
 
 pub use approval::{Approver, Decision, NobodyThere};
 pub use config::{Agent, ChildHistory, Delegate};
@@ -42,3 +43,4 @@ pub use outcome::{Ended, Turn};
 pub use recovery::runs;
 pub use run::{Run, RunHandle};
 pub use started::decide;
+pub use waiting::{WaitingCall, open_calls, waiting_calls};

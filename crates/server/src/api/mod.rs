@@ -1,5 +1,6 @@
 //! The API's resources, a file each. Handlers are thin: what they do is the engine's.
 
+mod blobs;
 mod branches;
 mod chat;
 mod compactions;
@@ -18,6 +19,7 @@ mod refusals;
 mod requests;
 mod runs;
 mod search;
+mod sessions;
 mod texts;
 mod transfer;
 
@@ -37,12 +39,14 @@ pub(crate) fn router() -> OpenApiRouter<App> {
         .merge(search::router())
         .merge(events::router())
         .merge(reading::router())
+        .merge(blobs::router())
         .merge(compile::router())
         .merge(compactions::router())
         .merge(memory::router())
         .merge(requests::router())
         .merge(ledger::router())
         .merge(runs::router())
+        .merge(sessions::router())
         .merge(texts::router())
         .merge(transfer::router());
     OpenApiRouter::new()

@@ -1,12 +1,9 @@
 //! Runs of agents: listed, looked at, and decisions they wait for. They are carried out by programs that have the tools.
 
-use std::collections::BTreeSet;
-
 use axum::extract::State;
 use axum::http::StatusCode;
-use contexture::ir::{Item, NodeId};
-use contexture::runs::{Decision, RunEntry, decide, runs};
-use contexture::store::{At, Error as StoreError, NodeKind, ReadRequest};
+use contexture::ir::NodeId;
+use contexture::runs::{Decision, RunEntry, decide, runs, waiting_calls};
 use contexture::{EngineError, Owner};
 use serde::Deserialize;
 use utoipa::{IntoParams, ToSchema};
@@ -17,7 +14,7 @@ use crate::api::chat::open;
 use crate::api::idempotency::Once;
 use crate::api::refusals::{ReadRefusals, WriteRefusals};
 use crate::app::App;
-use crate::documents::{RunDocument, RunsDocument, WaitingCallDocument};
+use crate::documents::{RunDocument, RunsDocument};
 use crate::extract::{Json, Path, Query, Reader, Writer};
 use crate::problem::{Code, Problem};
 
@@ -50,7 +47,8 @@ async fn list(
     let found = entries(&app, &owner, listing.conversation.as_deref()).await?;
     let mut runs = Vec::with_capacity(found.len());
     for run in found {
-        runs.push(RunDocument::new(&run, waiting(&app, &owner, &run).await?));
+        let waiting = waiting_calls(app.engine(), &owner, &run).await?;
+        runs.push(RunDocument::new(&run, &waiting));
     }
     Ok(Json(RunsDocument { runs }))
 }
@@ -67,8 +65,8 @@ async fn show(
     Path((id, run)): Path<(String, String)>,
 ) -> Result<Json<RunDocument>, Problem> {
     let found = one(&app, &owner, &id, &run).await?;
-    let waiting = waiting(&app, &owner, &found).await?;
-    Ok(Json(RunDocument::new(&found, waiting)))
+    let waiting = waiting_calls(app.engine(), &owner, &found).await?;
+    Ok(Json(RunDocument::new(&found, &waiting)))
 }
 
 /// What is decided about a call that waits.
@@ -105,8 +103,8 @@ async fn settle(
 ) -> Result<StatusCode, Problem> {
     let found = one(&app, &owner, &id, &run).await?;
     let call: NodeId = asked.call.parse().map_err(EngineError::from)?;
-    let waits = waiting(&app, &owner, &found).await?;
-    if !waits.iter().any(|waiting| waiting.call == call.to_string()) {
+    let waiting = waiting_calls(app.engine(), &owner, &found).await?;
+    if !waiting.iter().any(|waiting| waiting.node == call) {
         let code = Code::Of("not_waiting", StatusCode::CONFLICT);
         return Err(Problem::new(
             code,
@@ -151,41 +149,4 @@ async fn one(app: &App, owner: &Owner, conversation: &str, run: &str) -> Result<
 
 fn no_run(run: &str) -> Problem {
     Problem::new(Code::NotFound, format!("no run {run:?}"))
-}
-
-/// The calls of a run that have no output yet, oldest first; none if its branch is gone.
-async fn waiting(
-    app: &App,
-    owner: &Owner,
-    entry: &RunEntry,
-) -> Result<Vec<WaitingCallDocument>, Problem> {
-    let (run, branch) = (entry.id(), entry.branch.parse().ok());
-    let (Some(run), Some(branch), Some(id)) = (run, branch, &entry.conversation) else {
-        return Ok(Vec::new());
-    };
-    if entry.status != contexture::runs::RunStatus::Waiting {
-        return Ok(Vec::new());
-    }
-    let request = ReadRequest::whole(At::Branch(branch));
-    let page = match app.engine().store().read(owner, id, request).await {
-        Ok(page) => page,
-        Err(StoreError::NotFound { .. }) => return Ok(Vec::new()),
-        Err(error) => return Err(error.into()),
-    };
-    let answered: BTreeSet<NodeId> = page.nodes.iter().filter_map(|node| node.answers).collect();
-    let open = page.nodes.iter().filter(|node| {
-        node.run == Some(run) && node.kind == NodeKind::FunctionCall && !answered.contains(&node.id)
-    });
-    let mut calls = Vec::new();
-    for node in open {
-        let item = Item::parse(&node.json).map_err(EngineError::from)?;
-        if let Item::FunctionCall(call) = item {
-            calls.push(WaitingCallDocument::new(
-                node.id,
-                &call.name,
-                &call.arguments,
-            ));
-        }
-    }
-    Ok(calls)
 }

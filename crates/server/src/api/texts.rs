@@ -1,12 +1,11 @@
 //! What needs no conversation: counting, rendering, converting.
 
 use axum::extract::State;
-use contexture::catalogue::ModelSpec;
-use contexture::ir::{Item, Raw, parse_fragments};
+use contexture::compile::Converter;
+use contexture::ir::{Raw, parse_fragments};
 use contexture::render::{self, Grouping};
 use contexture::sessions::{SessionFormat, detect};
 use contexture::tokens::{Encoding, TokenCount, counter_for};
-use contexture::wire::{Dialect, RepairRules, lift, lower, repair};
 use contexture::{EngineError, Format};
 use serde::Deserialize;
 use utoipa::ToSchema;
@@ -164,54 +163,16 @@ async fn convert(
         Some(name) => format(name)?,
         None => detected(text)?,
     };
-    let to = format(&asked.to)?;
-    let mut lifted = lift(from, text).map_err(EngineError::from)?;
-    let (mut dialect, mut rules) = (Dialect::of(to), RepairRules::for_format(to));
-    // What stands in a document of the format may stand there.
-    dialect.mid_system |= from == to;
+    let mut converter = Converter::new(app.engine().catalogue(), format(&asked.to)?);
     if let Some(model) = &asked.model {
-        let spec = app
-            .engine()
-            .catalogue()
-            .resolve(model)
-            .map_err(EngineError::from)?;
-        suit(&mut dialect, &mut rules, spec);
-        lifted.transcript.model = Some(model.clone());
+        converter = converter.model(model).map_err(EngineError::from)?;
     }
-    let mut repairs = None;
     if asked.repair == Some(true) {
-        let mended = repair(&lifted.transcript.items.iter().collect::<Vec<_>>(), &rules);
-        repairs = Some(mended.issues.into_iter().map(Into::into).collect());
-        let items = mended
-            .items
-            .into_iter()
-            .map(|entry| renamed(entry.item.into_owned(), entry.call_id));
-        lifted.transcript.items = items.collect();
+        converter = converter.repairing();
     }
-    let lowered = lower(&dialect, lifted.kind, &lifted.transcript);
-    let losses = lifted.losses.iter().chain(&lowered.losses);
-    Ok(Json(ConvertedDocument {
-        losses: losses.map(Into::into).collect(),
-        repairs,
-        output: Raw::parse(lowered.json).map_err(EngineError::from)?,
-    }))
-}
-
-/// What a model of the format can read.
-fn suit(dialect: &mut Dialect, rules: &mut RepairRules, spec: &ModelSpec) {
-    dialect.mid_system |= spec.capabilities.mid_conversation_system;
-    dialect.signed_calls = spec.capabilities.signed_calls;
-    rules.user_last &= !spec.capabilities.prefill;
-}
-
-/// The item with the call id it got.
-fn renamed(mut item: Item, call_id: Option<String>) -> Item {
-    match (&mut item, call_id) {
-        (Item::FunctionCall(call), Some(id)) => call.call_id = id,
-        (Item::FunctionCallOutput(output), Some(id)) => output.call_id = id,
-        _ => {}
-    }
-    item
+    let converted = converter.convert(from, text).map_err(EngineError::from)?;
+    let document = ConvertedDocument::try_from(converted);
+    Ok(Json(document.map_err(EngineError::from)?))
 }
 
 /// A format of conversations by its name.

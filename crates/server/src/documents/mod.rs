@@ -15,6 +15,7 @@ mod reading;
 mod request;
 mod run;
 mod search;
+mod session;
 mod text;
 
 pub use branch::{BranchDocument, BranchesDocument, CheckpointDocument, CheckpointsDocument};
@@ -32,6 +33,7 @@ pub use reading::{FoundDocument, LineDocument, PartDocument};
 pub use request::{AnswerDocument, RequestDocument};
 pub use run::{RunDocument, RunsDocument, WaitingCallDocument};
 pub use search::{HitDocument, SearchDocument, SnippetDocument};
+pub use session::{PartedDocument, SessionDocument, SessionsDocument};
 pub use text::{
     ConvertedDocument, CountDocument, CountsDocument, LossDocument, RenderedDocument,
     RepairDocument,

@@ -1,6 +1,6 @@
 //! Runs of agents.
 
-use contexture::runs::RunEntry;
+use contexture::runs::{RunEntry, WaitingCall};
 use serde::Serialize;
 use serde_json::Value;
 use utoipa::ToSchema;
@@ -59,7 +59,7 @@ pub struct RunsDocument {
 impl RunDocument {
     /// A run and its calls that wait.
     #[must_use]
-    pub fn new(run: &RunEntry, waiting: Vec<WaitingCallDocument>) -> Self {
+    pub fn new(run: &RunEntry, waiting: &[WaitingCall]) -> Self {
         let conversation = run.conversation.as_ref().map(ToString::to_string);
         Self {
             run: run.run.clone(),
@@ -73,19 +73,18 @@ impl RunDocument {
             spent: serde_json::to_value(run.spent).unwrap_or_default(),
             result: run.result.clone(),
             why: run.why.clone(),
-            waiting,
+            waiting: waiting.iter().map(Into::into).collect(),
         }
     }
 }
 
-impl WaitingCallDocument {
-    /// A call by its node, its tool, and its arguments as they came.
-    #[must_use]
-    pub fn new(node: impl ToString, tool: &str, arguments: &str) -> Self {
+impl From<&WaitingCall> for WaitingCallDocument {
+    fn from(call: &WaitingCall) -> Self {
+        let arguments = call.arguments.as_str();
         let parsed = serde_json::from_str(arguments);
         Self {
-            call: node.to_string(),
-            tool: tool.to_owned(),
+            call: call.node.to_string(),
+            tool: call.tool.clone(),
             arguments: parsed.unwrap_or_else(|_| arguments.into()),
         }
     }

@@ -1,6 +1,7 @@
 //! What comes of texts: counts, rendered fragments, converted documents.
 
-use contexture::ir::Raw;
+use contexture::compile::Converted;
+use contexture::ir::{Error as IrError, Raw};
 use contexture::tokens::TokenCount;
 use contexture::wire::{Issue, Loss};
 use serde::Serialize;
@@ -63,6 +64,19 @@ pub struct ConvertedDocument {
     /// What was mended, if that was asked for.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub repairs: Option<Vec<RepairDocument>>,
+}
+
+impl TryFrom<Converted> for ConvertedDocument {
+    type Error = IrError;
+
+    fn try_from(converted: Converted) -> Result<Self, IrError> {
+        let repairs = converted.repairs;
+        Ok(Self {
+            output: Raw::parse(converted.json)?,
+            losses: converted.losses.iter().map(Into::into).collect(),
+            repairs: repairs.map(|issues| issues.into_iter().map(Into::into).collect()),
+        })
+    }
 }
 
 /// Something a format cannot say.

@@ -8,6 +8,7 @@
 )]
 
 mod abuse;
+mod blobs;
 mod branches;
 mod cassettes;
 mod clients;

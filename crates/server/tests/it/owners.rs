@@ -149,6 +149,12 @@ fn rows() -> Vec<(&'static str, &'static str, Sees, Value)> {
         ("get", "/api/v1/export", Own, none()),
         ("post", "/api/v1/import", Open, none()),
         (
+            "post",
+            "/api/v1/sessions?format=openai-chat&conversation=ada-2",
+            Own,
+            json!([{"role": "user", "content": "hi"}]),
+        ),
+        (
             "get",
             "/api/v1/conversations/{conversation}/export",
             Nothing,
@@ -157,6 +163,12 @@ fn rows() -> Vec<(&'static str, &'static str, Sees, Value)> {
         (
             "get",
             "/api/v1/conversations/{conversation}/read?link=context://vfs/00000000000000000000000000000000",
+            Nothing,
+            none(),
+        ),
+        (
+            "get",
+            "/api/v1/conversations/{conversation}/blobs/{blob}",
             Nothing,
             none(),
         ),
@@ -264,6 +276,7 @@ impl Names {
             .replace("{request}", &format!("req_{}", self.item))
             .replace("{run}", "run-1")
             .replace("{compaction}", &self.item)
+            .replace("{blob}", &self.item)
     }
 
     async fn ask(&self, stand: &Stand, method: &str, path: &str, body: &Value) -> Answer {

@@ -6,7 +6,7 @@ use contexture::ir::Raw;
 use contexture::llm::{ModelResponse, ScriptedModel};
 use contexture::runs::{Ended, Run, ToolBox, ToolCall, ToolOutput};
 use contexture::tools::{Policy, Tool};
-use contexture::{Agent, Target, turn_text};
+use contexture::{Agent, Target, Turn, turn_text};
 use serde_json::json;
 
 use crate::messages::talk;
@@ -18,10 +18,8 @@ const CALLING: &str = r#"{"id":"r1","object":"chat.completion","created":0,"mode
 const DONE: &str = r#"{"id":"r2","object":"chat.completion","created":0,"model":"gpt-4o","choices":[{"index":0,"finish_reason":"stop",
   "message":{"role":"assistant","content":"Sent."}}],"usage":{"prompt_tokens":20,"completion_tokens":2,"total_tokens":22}}"#;
 
-#[tokio::test]
-async fn what_waits_is_decided_over_http_and_goes_on() {
-    let stand = Stand::new().await;
-    let path = talk(&stand, "a", &[]).await;
+/// A run of a conversation that waits for a decision, and its agent.
+pub(crate) async fn waiting(stand: &Stand, conversation: &str) -> (Agent, Turn) {
     let model = Arc::new(ScriptedModel::new(
         [CALLING, DONE].map(|body| Ok(ModelResponse::new(body))),
     ));
@@ -31,9 +29,17 @@ async fn what_waits_is_decided_over_http_and_goes_on() {
         .add(tool, |_: ToolCall| async { Ok(ToolOutput::from("done")) })
         .unwrap();
     let agent = Agent::new("porter", model, Target::openai_chat("gpt-4o")).tools(tools);
-    let chat = stand.engine.conversation("a").existing().await.unwrap();
-    let turn = turn_text(&chat, &agent, "Send it.").await.unwrap();
+    let chat = stand.engine.conversation(conversation).existing().await;
+    let turn = turn_text(&chat.unwrap(), &agent, "Send it.").await.unwrap();
     assert!(matches!(turn.end, Ended::Waiting { .. }), "{turn:?}");
+    (agent, turn)
+}
+
+#[tokio::test]
+async fn what_waits_is_decided_over_http_and_goes_on() {
+    let stand = Stand::new().await;
+    let path = talk(&stand, "a", &[]).await;
+    let (agent, turn) = waiting(&stand, "a").await;
 
     let listed = stand.get("/api/v1/runs").await.ok();
     let run = &listed["runs"][0];
@@ -63,6 +69,7 @@ async fn what_waits_is_decided_over_http_and_goes_on() {
             .status,
         204
     );
+    let chat = stand.engine.conversation("a").existing().await.unwrap();
     let mut run = Run::resume(&chat, turn.run, &agent).await.unwrap();
     assert_eq!(run.drive().await.unwrap().text, "Sent.");
     let ended = stand.get(&at).await.ok();

@@ -71,3 +71,52 @@ async fn what_is_broken_is_refused_whole() {
         .await
         .refused(415, "unsupported_media_type");
 }
+
+#[tokio::test]
+async fn sessions_of_other_programs_become_conversations() {
+    let stand = Stand::new().await;
+    let keep = async |query: &str, kind: &str, text: &str| {
+        let path = format!("/api/v1/sessions?{query}");
+        let request = stand.request(Method::POST, &path);
+        let request = request.header("content-type", kind);
+        stand.send(request.body(text.to_owned())).await
+    };
+    let (name, log) = contexture_testdata::swe_agent().remove(0);
+    let query = format!("name={name}&resource=bench");
+    let kept = keep(&query, "application/json", &log).await.ok();
+    let session = &kept["imported"][0];
+    assert_eq!(session["format"], "swe-agent");
+    assert_eq!(
+        (&session["items"], session["new"].as_u64()),
+        (&session["new"], session["items"].as_u64())
+    );
+    let id = session["conversation"].as_str().unwrap();
+    let shown = stand.get(&format!("/api/v1/conversations/{id}")).await.ok();
+    assert_eq!(shown["resource"], "bench");
+    assert!(shown["items"].as_u64() >= session["items"].as_u64());
+    // Again: nothing twice.
+    let again = keep(&query, "application/json", &log).await.ok();
+    assert_eq!(
+        again["imported"][0]["conversation"],
+        session["conversation"]
+    );
+    assert_eq!(again["imported"][0]["new"], 0);
+
+    let tau = contexture_testdata::tau_bench();
+    let many = keep("format=tau-bench", "application/json", &tau)
+        .await
+        .ok();
+    assert!(many["imported"].as_array().unwrap().len() > 1);
+    keep("conversation=x", "application/json", &tau)
+        .await
+        .refused(400, "bad_query");
+    keep("", "text/plain", &log)
+        .await
+        .refused(415, "unsupported_media_type");
+    keep("format=none", "application/json", &log)
+        .await
+        .refused(422, "bad_session");
+    keep("format=codex", "application/json", "{")
+        .await
+        .refused(422, "bad_session");
+}

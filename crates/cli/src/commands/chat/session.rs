@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use contexture::compile::{Width, read_tool, render_table};
 use contexture::layers::builtin::UnknownFields;
-use contexture::runs::{Agent, Run, RunStatus, runs};
+use contexture::runs::{Agent, Run, RunStatus, runs, waiting_calls};
 use contexture::store::{At, NodeKind, ReadRequest};
 use contexture::{CompactOptions, Conversation, Item, Message, Role};
 
@@ -15,7 +15,7 @@ use crate::exit::Exit;
 use crate::failure::{Failure, Outcome};
 use crate::globals::Globals;
 use crate::printable::{counted, short};
-use crate::talk::{TalkArguments, Teller, drive, tell, waiting_calls, what_to_do};
+use crate::talk::{TalkArguments, Teller, drive, tell, what_to_do};
 use crate::{say, skill_folders, terminal};
 
 /// What a chat is about.

@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 
 use contexture::engine::{Imported, Parted};
 use contexture::sessions::{Session, SessionFormat};
+use contexture_server::documents::SessionDocument;
 use owo_colors::OwoColorize as _;
 use serde_json::{Value, json};
 
@@ -110,19 +111,11 @@ fn went_another_way(imported: &Imported, parted: &Parted) -> String {
 
 fn document(harvest: &Harvest) -> Value {
     let imported = harvest.imported.iter().map(|kept| {
-        let imported = &kept.imported;
-        json!({
-            "conversation": imported.conversation.as_str(),
-            "title": imported.title,
-            "format": kept.format.as_str(),
-            "source": kept.source,
-            "items": imported.nodes,
-            "new": imported.new,
-            "branches": imported.branches,
-            "parted": imported.parted.as_ref().map(|parted| json!({
-                "branch": parted.branch.as_str(), "after": parted.shared,
-            })),
-        })
+        json!(SessionDocument::new(
+            kept.format,
+            &kept.source,
+            &kept.imported
+        ))
     });
     let whole = harvest.whole.iter().flat_map(|whole| &whole.conversations);
     let whole = whole.map(|whole| {

@@ -6,6 +6,7 @@ use clap::{Args, Subcommand};
 use contexture::layers::builtin::Memory;
 use contexture::layers::builtin::memory::{Edit, Moment, Note, Notes, Ttl};
 use contexture::{Conversation, EngineError};
+use contexture_server::documents::{NoteDocument, NoteDoneDocument};
 use serde_json::json;
 
 use crate::exit::Exit;
@@ -126,7 +127,7 @@ pub(crate) async fn run(arguments: &Arguments, globals: &Globals) -> Outcome {
             let (notes, at) = memory.read().await?;
             let note = live(&notes, key, at).ok_or_else(|| missing(key))?;
             match globals.json {
-                true => say::json(&shown::document(key, note, at))?,
+                true => say::json(&NoteDocument::new(key, note, at))?,
                 false => say::raw(&lines(&note.value))?,
             }
         }
@@ -139,7 +140,10 @@ pub(crate) async fn run(arguments: &Arguments, globals: &Globals) -> Outcome {
             let edit = edit(value.as_deref(), more)?;
             let done = Opened::new(whose, globals).await?.set(key, &edit).await?;
             if globals.json {
-                say::json(&json!({ "key": key, "done": done }))?;
+                say::json(&NoteDoneDocument {
+                    key: key.clone(),
+                    done,
+                })?;
             } else if !globals.quiet {
                 say::styled(&format!("{done} note {}\n", lines(key)))?;
             }

@@ -2,9 +2,9 @@
 
 use std::fmt::Write as _;
 
-use contexture::layers::builtin::memory::{Expiry, Moment, Note, Notes};
+use contexture::layers::builtin::memory::{Expiry, Moment, Notes};
+use contexture_server::documents::{NoteDocument, NotesDocument};
 use owo_colors::OwoColorize as _;
-use serde_json::{Value, json};
 
 use crate::ago::{ago, instant};
 use crate::failure::Outcome;
@@ -21,35 +21,16 @@ const NARROWEST: usize = 20;
 /// The output cannot be written.
 pub(super) fn list(notes: &Notes, at: Moment, globals: &Globals) -> Outcome<()> {
     if globals.json {
-        let notes: Vec<Value> = notes
-            .iter(at)
-            .map(|(key, note)| document(key, note, at))
-            .collect();
-        return say::json(&json!({ "notes": notes }));
+        let notes = notes.iter(at);
+        let notes = notes.map(|(key, note)| NoteDocument::new(key, note, at));
+        let notes = notes.collect();
+        return say::json(&NotesDocument { notes });
     }
     say::styled(&table(notes, at))?;
     if notes.iter(at).next().is_none() && !globals.quiet {
         say::aside("no notes; `contexture memory set KEY VALUE` makes one\n");
     }
     Ok(())
-}
-
-/// A note for programs.
-pub(super) fn document(key: &str, note: &Note, at: Moment) -> Value {
-    let expires = note.expires.map(|expiry| match expiry {
-        Expiry::AtResponse(last) => json!({ "answers": last.saturating_sub(at.responses) }),
-        Expiry::AtMs(ms) => json!({ "at": instant(ms) }),
-    });
-    json!({
-        "key": key,
-        "value": note.value,
-        "description": note.description,
-        "importance": note.importance,
-        "created": instant(note.created_ms),
-        "updated": instant(note.updated_ms),
-        "updates": note.updates,
-        "expires": expires,
-    })
 }
 
 fn table(notes: &Notes, at: Moment) -> String {

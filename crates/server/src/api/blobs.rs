@@ -1,0 +1,147 @@
+//! Bytes that are kept beside a conversation's items: whole, or a range of them (RFC 9110).
+
+use std::ops::Range;
+
+use axum::extract::State;
+use axum::http::header::{
+    ACCEPT_RANGES, CONTENT_RANGE, CONTENT_TYPE, ETAG, IF_RANGE, RANGE, X_CONTENT_TYPE_OPTIONS,
+};
+use axum::http::{HeaderMap, HeaderName, StatusCode};
+use axum::response::{IntoResponse as _, Response};
+use bytes::Bytes;
+use contexture::EngineError;
+use contexture::store::BlobId;
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+use crate::api::chat::open;
+use crate::api::refusals::ReadRefusals;
+use crate::app::App;
+use crate::documents::ProblemDocument;
+use crate::extract::{Path, Reader};
+use crate::problem::{Code, Problem};
+
+pub(crate) fn router() -> OpenApiRouter<App> {
+    OpenApiRouter::new().routes(routes!(blob))
+}
+
+/// Stored bytes by their id, whole or a range. What they are is known to whoever stored them.
+#[utoipa::path(
+    get, path = "/conversations/{conversation}/blobs/{blob}", tag = "messages",
+    params(
+        ("conversation" = String, Path, description = "The conversation's id"),
+        ("blob" = String, Path, description = "Its id: 32 hexadecimal digits"),
+        ("range" = Option<String>, Header, description = "`bytes=0-99`, `bytes=100-` or `bytes=-100`; several ranges give the whole"),
+    ),
+    responses(
+        (status = 200, description = "All of them", body = String, content_type = "application/octet-stream"),
+        (status = 206, description = "The range", body = String, content_type = "application/octet-stream", headers(("content-range" = String, description = "Which, of how many"))),
+        (status = 416, description = "They end before the range begins", body = ProblemDocument, content_type = "application/problem+json"),
+        ReadRefusals
+    )
+)]
+async fn blob(
+    State(app): State<App>,
+    Reader(owner): Reader,
+    Path((id, blob)): Path<(String, String)>,
+    headers: HeaderMap,
+) -> Result<Response, Problem> {
+    let blob: BlobId = blob.parse().map_err(EngineError::from)?;
+    let chat = open(&app, &owner, &id, None).await?;
+    let bytes = app.engine().store().blob(&owner, chat.id(), blob).await?;
+    let length = bytes.len();
+    let bytes = Bytes::from_owner(bytes);
+    let tag = format!("\"{blob}\"");
+    let known = [
+        (CONTENT_TYPE, "application/octet-stream".to_owned()),
+        (X_CONTENT_TYPE_OPTIONS, "nosniff".to_owned()),
+        (ACCEPT_RANGES, "bytes".to_owned()),
+        (ETAG, tag.clone()),
+    ];
+    let of_this = said(&headers, IF_RANGE).is_none_or(|version| version == tag);
+    let asked = said(&headers, RANGE).filter(|_| of_this);
+    match asked.map_or(Asked::Whole, |range| asked_for(range, length)) {
+        Asked::Whole => Ok((known, bytes).into_response()),
+        Asked::Part(part) => {
+            let range = format!("bytes {}-{}/{length}", part.start, part.end - 1);
+            let range = [(CONTENT_RANGE, range)];
+            let status = StatusCode::PARTIAL_CONTENT;
+            Ok((status, known, range, bytes.slice(part)).into_response())
+        }
+        Asked::Beyond => {
+            let code = Code::Of("range_not_satisfiable", StatusCode::RANGE_NOT_SATISFIABLE);
+            let problem = Problem::new(code, format!("there are {length} bytes"));
+            let range = [(CONTENT_RANGE, format!("bytes */{length}"))];
+            Ok((range, problem).into_response())
+        }
+    }
+}
+
+fn said(headers: &HeaderMap, name: HeaderName) -> Option<&str> {
+    headers.get(name).and_then(|value| value.to_str().ok())
+}
+
+/// What a range asks for.
+#[derive(Debug, PartialEq, Eq)]
+enum Asked {
+    /// Everything: what is no single range of bytes is as if it had not been said.
+    Whole,
+    /// These bytes, at least one.
+    Part(Range<usize>),
+    /// Bytes of which there is none.
+    Beyond,
+}
+
+fn asked_for(range: &str, length: usize) -> Asked {
+    let ends = range
+        .trim()
+        .strip_prefix("bytes=")
+        .and_then(|range| range.split_once('-'));
+    let number = |digits: &str| {
+        let all = !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit());
+        // More than can be counted is more than there is.
+        all.then(|| digits.parse().unwrap_or(usize::MAX))
+    };
+    let part = match ends.map(|(from, to)| (from.trim(), to.trim())) {
+        Some(("", last)) => number(last).map(|last| length.saturating_sub(last)..length),
+        Some((from, "")) => number(from).map(|from| from..length),
+        Some((from, to)) => match (number(from), number(to)) {
+            (Some(from), Some(to)) if from <= to => Some(from..to.saturating_add(1).min(length)),
+            _ => None,
+        },
+        None => None,
+    };
+    match part {
+        None => Asked::Whole,
+        Some(part) if part.start >= part.end => Asked::Beyond,
+        Some(part) => Asked::Part(part),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ranges_are_read_as_http_says() {
+        for (range, expected) in [
+            ("bytes=0-3", Asked::Part(0..4)),
+            ("bytes=4-", Asked::Part(4..10)),
+            ("bytes=-3", Asked::Part(7..10)),
+            ("bytes=-30", Asked::Part(0..10)),
+            ("bytes=8-99999999999999999999999", Asked::Part(8..10)),
+            ("bytes=10-", Asked::Beyond),
+            ("bytes=99999999999999999999999-", Asked::Beyond),
+            ("bytes=-0", Asked::Beyond),
+            ("bytes=3-2", Asked::Whole),
+            ("bytes=0-1,4-5", Asked::Whole),
+            ("bytes=-", Asked::Whole),
+            ("bytes=+1-2", Asked::Whole),
+            ("lines=1-2", Asked::Whole),
+            ("", Asked::Whole),
+        ] {
+            assert_eq!(asked_for(range, 10), expected, "{range}");
+        }
+        assert_eq!(asked_for("bytes=0-", 0), Asked::Beyond);
+    }
+}

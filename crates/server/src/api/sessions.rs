@@ -1,0 +1,123 @@
+//! Sessions of other programs: their logs and requests become conversations.
+//!
+//! Not here: whole conversations of our own (`transfer`).
+
+use axum::extract::{Request, State};
+use axum::http::header::CONTENT_TYPE;
+use contexture::EngineError;
+use contexture::engine::ImportOptions;
+use contexture::sessions::{ReadOptions, SessionFormat, detect, read};
+use serde::Deserialize;
+use utoipa::IntoParams;
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+use crate::api::chat::conversation_id;
+use crate::api::idempotency::Once;
+use crate::api::refusals::WriteRefusals;
+use crate::app::App;
+use crate::documents::{SessionDocument, SessionsDocument};
+use crate::extract::{Json, Query, Writer, body};
+use crate::problem::{Code, Problem};
+
+/// What a session may be said to be: a page of another site cannot say either unasked.
+const KINDS: [&str; 2] = ["application/json", "application/jsonl"];
+
+pub(crate) fn router() -> OpenApiRouter<App> {
+    OpenApiRouter::new().routes(routes!(keep))
+}
+
+/// What is known of the sessions.
+#[derive(Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+struct Said {
+    /// Their format: `claude-code`, `codex`, `swe-agent`, `tau-bench`, `deepagents`, or a provider's: `openai-chat`, …. Default:
+    /// detected.
+    format: Option<String>,
+    /// The file's name, which decides where the text alone does not. Default: none.
+    name: Option<String>,
+    /// The conversation's id, for one session. Default: made from the session's own.
+    conversation: Option<String>,
+    /// What the conversations are about, an end user say. Default: nothing.
+    resource: Option<String>,
+    /// Leave out records that cannot be read, and list them, instead of refusing all. Default: no.
+    keep_going: Option<bool>,
+}
+
+/// Keeps sessions of other programs as conversations. Sent again nothing is kept twice; one that grew gets what is new.
+/// Each is kept whole or not at all; those before one that is refused stay.
+#[utoipa::path(
+    post, path = "/sessions", tag = "transfer", params(Said, Once),
+    request_body(
+        description = "A session, or several, as the program wrote them",
+        content((serde_json::Value = "application/json"), (String = "application/jsonl"))
+    ),
+    responses((status = 200, description = "They are kept", body = SessionsDocument), WriteRefusals)
+)]
+async fn keep(
+    State(app): State<App>,
+    Writer(owner): Writer,
+    Query(said): Query<Said>,
+    request: Request,
+) -> Result<Json<SessionsDocument>, Problem> {
+    must_be_known(&request)?;
+    let bytes = body(request, &app).await?;
+    let text = std::str::from_utf8(&bytes)
+        .map_err(|_| Problem::new(Code::BadBody, "the body is not UTF-8"))?;
+    let name = said.name.as_deref().unwrap_or_default();
+    let format = match &said.format {
+        Some(format) => format.parse::<SessionFormat>(),
+        None => detect(text, name).map(|detected| detected.format),
+    };
+    let format = format.map_err(EngineError::from)?;
+    let options = ReadOptions {
+        keep_going: said.keep_going == Some(true),
+        source_name: name,
+    };
+    let sessions = read(format, text, &options).map_err(EngineError::from)?;
+    if said.conversation.is_some() && sessions.len() > 1 {
+        let detail = format!(
+            "`conversation` names one, and there are {} sessions",
+            sessions.len()
+        );
+        return Err(Problem::new(Code::BadQuery, detail));
+    }
+    let options = ImportOptions {
+        owner,
+        conversation: said
+            .conversation
+            .as_deref()
+            .map(conversation_id)
+            .transpose()?,
+        resource: said.resource,
+    };
+    let mut kept = SessionsDocument {
+        imported: Vec::with_capacity(sessions.len()),
+        skipped: Vec::new(),
+    };
+    for session in &sessions {
+        let records = session.skipped.iter();
+        kept.skipped
+            .extend(records.map(|record| format!("record {}: {}", record.number, record.what)));
+        let imported = app.engine().import(session, &options).await?;
+        let document = SessionDocument::new(session.format, &session.source_id, &imported);
+        kept.imported.push(document);
+    }
+    Ok(Json(kept))
+}
+
+fn must_be_known(request: &Request) -> Result<(), Problem> {
+    let said = request.headers().get(CONTENT_TYPE);
+    let said = said.and_then(|value| value.to_str().ok());
+    let said = said.unwrap_or_default();
+    let kind = said.split(';').next().unwrap_or_default().trim();
+    if KINDS.iter().any(|known| known.eq_ignore_ascii_case(kind)) {
+        return Ok(());
+    }
+    let detail = format!(
+        "expected `content-type: {}`, found {said:?}",
+        KINDS.join("` or `")
+    );
+    Err(Problem::new(Code::UnsupportedMediaType, detail))
+}
