@@ -11,7 +11,6 @@ use contexture::compile::{
     HistoryPolicy, MarkPolicy, Outline, PreviewPolicy, Previewing, Rates, Size, Target, Window,
 };
 use contexture::ir::Transcript;
-use contexture::tokens::counter_for;
 use contexture::{
     Catalogue, CompileOptions, CompiledCall, Conversation, EngineError, Format, PrepareOptions,
 };
@@ -80,12 +79,9 @@ pub(crate) async fn rewrite(
     let spec = catalogue.resolve(model).map_err(|error| miss(&error))?;
     let target = target(policy, format, model, read);
     let request = target.request(catalogue).map_err(|error| miss(&error))?;
-    let counter = counter_for(spec.encoding);
-    let outline = |text: &str| Outline::read(format, text, counter);
     // Written by the hand that writes what may stand for it, so that only what differs differs.
     let whole = whole(catalogue, &target, &read.transcript).map_err(|error| miss(&error))?;
-    let plain = whole.payload.to_json();
-    let original = outline(&plain).map_err(|error| miss(&error))?;
+    let original = whole.payload.outline();
     let rules = CacheRules::of(spec, format);
     let mut weighed = Weighed {
         account: (
@@ -108,9 +104,7 @@ pub(crate) async fn rewrite(
         let why = "it has tools with names that the provider refuses";
         return Err(Miss::new("rewrite", why));
     }
-    let compiled = call.payload.to_json();
-    let instead = |request: &str| splice(format, request, &compiled).map_err(|error| miss(&error));
-    let outline = outline(&instead(&plain)?).map_err(|error| miss(&error))?;
+    let outline = call.payload.outline();
     let at_ms = u64::try_from(chat.engine().now_ms()).unwrap_or(0);
     let Weighed {
         account,
@@ -123,9 +117,10 @@ pub(crate) async fn rewrite(
         return Ok(Some(weighed));
     }
     let tokens = |outline: &Outline| i64::try_from(outline.tokens()).unwrap_or(i64::MAX);
+    let body = splice(format, &read.body, &call.payload.to_json());
     weighed.rewritten = Some(Rewritten {
         saved: tokens(original).saturating_sub(tokens(&outline)),
-        body: instead(&read.body)?.into(),
+        body: body.map_err(|error| miss(&error))?.into(),
         call,
         outline,
     });
