@@ -205,7 +205,9 @@ impl Engine {
         self.copies.as_ref()
     }
 
-    pub(crate) fn secrets(&self) -> Option<&Secrets> {
+    /// What is taken out of items before they are stored; `None` where nothing is.
+    #[must_use]
+    pub fn secrets(&self) -> Option<&Secrets> {
         self.secrets.as_deref()
     }
 

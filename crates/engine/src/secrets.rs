@@ -9,11 +9,13 @@
 
 use std::borrow::Cow;
 
-use contexture_ir::{Item, Raw};
+use contexture_ir::{Item, Raw, quote};
 use contexture_sessions::Session;
 
 const BEGIN: &str = "-----BEGIN ";
 const DASHES: &str = "-----";
+/// How a character begins that is escaped though it need not be.
+const ESCAPED_ASCII: &str = "\\u00";
 
 /// What a secret looks like.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -89,27 +91,79 @@ impl Secrets {
     /// A JSON text without the secrets in its strings; still the same JSON besides.
     #[must_use]
     pub fn redact<'a>(&self, json: &'a str) -> Cow<'a, str> {
-        let mut out = String::new();
-        let (mut kept, mut at) = (0, 0);
-        while let Some(rest) = json.get(at..).filter(|rest| !rest.is_empty()) {
+        match self.without_disguised(json) {
+            Cow::Borrowed(json) => self.without_plain(json),
+            Cow::Owned(json) => Cow::Owned(self.without_plain(&json).into_owned()),
+        }
+    }
+
+    fn without_plain<'a>(&self, json: &'a str) -> Cow<'a, str> {
+        let mut first = [false; 256];
+        for begins in self.patterns.iter().filter_map(SecretPattern::first_byte) {
+            if let Some(known) = first.get_mut(usize::from(begins)) {
+                *known = true;
+            }
+        }
+        let may_begin = |byte: u8| first.get(usize::from(byte)) == Some(&true);
+        let (mut out, mut kept) = (String::new(), 0);
+        for (at, _) in json
+            .bytes()
+            .enumerate()
+            .filter(|(_, byte)| may_begin(*byte))
+        {
+            if at < kept {
+                continue;
+            }
             let found = self.patterns.iter().find_map(|pattern| {
                 let length = pattern.matches(json, at)?;
                 Some((pattern.name(), length))
             });
-            let Some((name, length)) = found else {
-                at += rest.chars().next().map_or(1, char::len_utf8);
-                continue;
-            };
-            out.push_str(json.get(kept..at).unwrap_or_default());
-            out.extend(["[redacted: ", name, "]"]);
-            at += length;
-            kept = at;
+            if let Some((name, length)) = found {
+                out.push_str(json.get(kept..at).unwrap_or_default());
+                out.extend(["[redacted: ", name, "]"]);
+                kept = at + length;
+            }
         }
         if kept == 0 {
             return Cow::Borrowed(json);
         }
         out.push_str(json.get(kept..).unwrap_or_default());
         Cow::Owned(out)
+    }
+
+    /// The same with strings written plainly that have a secret among escapes which need not be.
+    fn without_disguised<'a>(&self, json: &'a str) -> Cow<'a, str> {
+        if !json.contains(ESCAPED_ASCII) {
+            return Cow::Borrowed(json);
+        }
+        let (mut out, mut kept, mut at) = (String::new(), 0, 0);
+        while let Some(start) = json.get(at..).and_then(|rest| rest.find('"')) {
+            let start = at + start;
+            let inside = json.get(start + 1..).unwrap_or_default();
+            at = (start + 2 + end_of_string(inside)).min(json.len());
+            let string = json.get(start..at).unwrap_or_default();
+            if let Some(plain) = self.disguises(string) {
+                out.push_str(json.get(kept..start).unwrap_or_default());
+                out.push_str(&plain);
+                kept = at;
+            }
+        }
+        if kept == 0 {
+            return Cow::Borrowed(json);
+        }
+        out.push_str(json.get(kept..).unwrap_or_default());
+        Cow::Owned(out)
+    }
+
+    /// A string written plainly, if that shows secrets that it does not show.
+    fn disguises(&self, string: &str) -> Option<String> {
+        if !string.contains(ESCAPED_ASCII) {
+            return None;
+        }
+        let text = |json: &str| serde_json::from_str::<String>(json).ok();
+        let plain = quote(&text(string)?);
+        let shown = text(&self.without_plain(&plain));
+        (shown != text(&self.without_plain(string))).then_some(plain)
     }
 
     /// An item without its secrets; the same one if it has none.
@@ -150,9 +204,18 @@ impl Secrets {
 }
 
 impl SecretPattern {
-    fn name(&self) -> &str {
+    /// What it is, for whoever reads what is left.
+    #[must_use]
+    pub fn name(&self) -> &str {
         match self {
             Self::Word { name, .. } | Self::Pem { name, .. } => name,
+        }
+    }
+
+    fn first_byte(&self) -> Option<u8> {
+        match self {
+            Self::Word { begins, .. } => begins.bytes().next(),
+            Self::Pem { .. } => BEGIN.bytes().next(),
         }
     }
 
@@ -198,9 +261,17 @@ impl SecretPattern {
     }
 }
 
-/// Whether what stands before `at` ends a word: `n` does, if it is the end of a line break's `\n`.
+/// Whether what stands before `at` ends a word: `n` does, if it is the end of a line break's `\n`, and `d` of `\u003d`.
 fn begins_a_word(json: &str, at: usize) -> bool {
     let before = json.get(..at).unwrap_or_default();
+    let escape = before.len().checked_sub(6).and_then(|at| before.get(at..));
+    let is_escape = |escape: &str| {
+        let digits = escape.strip_prefix("\\u").unwrap_or_default();
+        !digits.is_empty() && digits.bytes().all(|digit| digit.is_ascii_hexdigit())
+    };
+    if escape.is_some_and(is_escape) {
+        return true;
+    }
     let mut last = before.bytes().rev();
     match last.next() {
         None => true,
@@ -252,6 +323,8 @@ mod tests {
                 (r#""{\"text\": \"a\\n"#, r#"\"}""#),
                 ("\"https://u:", "@host\""),
                 ("\"über–", "…\""),
+                (r#""a\u003d"#, r#"\u003e""#),
+                (r#""{\"a\": \"\\u003c"#, r#"\\u003e\"}""#),
             ] {
                 check(
                     &format!("{before}{key}{after}"),
@@ -272,6 +345,22 @@ mod tests {
             &format!("\"sk-{BODY} sk-{BODY}\""),
             "\"[redacted: API key] [redacted: API key]\"",
         );
+    }
+
+    #[test]
+    fn keys_that_are_written_with_escapes_are_taken_out() {
+        let dashed = format!(r"sk\u002dproj\u002D{BODY}");
+        check(
+            &format!(r#"{{"a":"\u003c{dashed}\u003e","b":"\u003c","c":"é\u00e9\"" }}"#),
+            r#"{"a":"<[redacted: API key]>","b":"\u003c","c":"é\u00e9\"" }"#,
+        );
+        check(
+            &format!(r#"["\u0073k-{BODY}\n", "sk-{BODY}"]"#),
+            r#"["[redacted: API key]\n", "[redacted: API key]"]"#,
+        );
+        for broken in [r#""\u00"#, r#""\u003"#, r#"\u00"#] {
+            check(broken, broken);
+        }
     }
 
     #[test]

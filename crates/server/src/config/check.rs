@@ -146,6 +146,11 @@ fn policies(config: &Config) -> Option<Fault> {
         if let Some(why) = window {
             return Some(Fault::new(at("window"), why));
         }
+        let kinds = policy.redact.on().and_then(|redact| redact.kinds.as_ref());
+        if kinds.is_some_and(BTreeSet::is_empty) {
+            let why = "no kind is named: nothing would be taken out; leave kinds out for all";
+            return Some(Fault::new(at("redact"), why));
+        }
         let least = [
             ("preview", policy.preview, Size::SMALLEST),
             ("limit_tokens", policy.limit_tokens, 1_000),

@@ -5,6 +5,9 @@ use std::collections::BTreeSet;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
+use crate::config::redact::RedactConfig;
+use crate::config::switch::Switch;
+
 /// What may be changed in a request. An empty one changes nothing.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
@@ -21,6 +24,9 @@ pub struct PolicyConfig {
     /// Which tools may be offered. Default: all. Holds whatever else fails, and whatever other policy the
     /// client asks for.
     pub tools: ToolsConfig,
+    /// Whether secrets are taken out of what is sent and stored: keys that look like keys. A table says which
+    /// kinds. Default: they stay. Holds whatever else fails, and whatever other policy the client asks for.
+    pub redact: Switch<RedactConfig>,
     /// Whether marks are set for the provider's cache, where it has any. Default: only the client's are.
     pub cache_marks: bool,
     /// A smaller window than the model's, in tokens, the answer included; at least 1,000. Default: the model's.
@@ -87,6 +93,7 @@ impl Default for PolicyConfig {
             preview: None,
             compact: None,
             tools: ToolsConfig::default(),
+            redact: Switch::Off,
             cache_marks: false,
             limit_tokens: None,
             ingest_timeout_ms: 2_000,

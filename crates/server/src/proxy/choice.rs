@@ -1,15 +1,16 @@
 //! Which policy a request gets: the one it asks for, else that of the first route that fits.
 //!
-//! Which tools may be offered is the route's word, whatever the request asks for; a policy that it names can only take
-//! more away.
+//! Which tools may be offered and what is redacted is the route's word, whatever the request asks for; a policy that it
+//! names can only take more away.
 
 use axum::http::{HeaderMap, StatusCode};
 use bytes::Bytes;
 use contexture::client::unpacked_whole;
+use contexture::engine::Secrets;
 use serde::Deserialize;
 
 use crate::app::App;
-use crate::config::{Config, PolicyConfig, RouteConfig, ToolsConfig};
+use crate::config::{Config, PolicyConfig, RedactConfig, RouteConfig, ToolsConfig};
 use crate::keys::Principal;
 use crate::proxy::call::Call;
 use crate::proxy::place::Place;
@@ -28,7 +29,8 @@ pub(crate) struct Choice<'a> {
 /// A request as routes look at it.
 pub(crate) struct Asking<'a> {
     pub(crate) place: &'a Place<'a>,
-    pub(crate) call: &'a Call,
+    /// What it asks a model, if it asks one.
+    pub(crate) call: Option<&'a Call>,
     pub(crate) principal: &'a Principal,
     pub(crate) headers: &'a HeaderMap,
     pub(crate) body: &'a Bytes,
@@ -60,13 +62,26 @@ impl<'a> Choice<'a> {
 
     /// What says which tools may be offered; nothing where all may.
     pub(crate) fn tools(&self) -> Vec<&'a ToolsConfig> {
-        let policies = self
-            .policy
-            .map(|(_, policy)| policy)
-            .into_iter()
-            .chain(self.route);
-        let tools = policies.map(|policy| &policy.tools);
+        let tools = self.policies().map(|policy| &policy.tools);
         tools.filter(|tools| !tools.allows_all()).collect()
+    }
+
+    /// What is taken out of the request's strings; `None` where they stay.
+    pub(crate) fn secrets(&self) -> Option<Secrets> {
+        let said = self.policies().filter_map(|policy| policy.redact.on());
+        let mut secrets = Secrets::default();
+        for pattern in said.flat_map(RedactConfig::patterns) {
+            if !secrets.patterns.contains(&pattern) {
+                secrets.patterns.push(pattern);
+            }
+        }
+        (!secrets.patterns.is_empty()).then_some(secrets)
+    }
+
+    /// The policies whose word holds.
+    fn policies(&self) -> impl Iterator<Item = &'a PolicyConfig> {
+        let own = self.policy.map(|(_, policy)| policy);
+        own.into_iter().chain(self.route)
     }
 
     /// The policy, if it may change what is said.
@@ -79,7 +94,8 @@ impl<'a> Choice<'a> {
 impl Asking<'_> {
     async fn route<'c>(&self, config: &'c Config) -> Option<(&'c str, &'c PolicyConfig)> {
         let by_model = config.routes.iter().any(|route| route.model.is_some());
-        let model = match (&self.call.model, by_model) {
+        let named = self.call.and_then(|call| call.model.as_ref());
+        let model = match (named, by_model) {
             (Some(model), _) => Some(model.clone()),
             (None, true) => self.model(config.server.limits.body_bytes).await,
             (None, false) => None,

@@ -2,7 +2,7 @@
 
 use axum::http::HeaderMap;
 use axum::http::header::{
-    CONNECTION, CONTENT_LENGTH, COOKIE, EXPECT, HOST, HeaderName, PROXY_AUTHENTICATE,
+    CONNECTION, CONTENT_LENGTH, CONTENT_TYPE, COOKIE, EXPECT, HOST, HeaderName, PROXY_AUTHENTICATE,
     PROXY_AUTHORIZATION, SET_COOKIE, TE, TRAILER, TRANSFER_ENCODING, UPGRADE,
 };
 
@@ -35,6 +35,14 @@ pub(crate) fn of_answer(headers: &HeaderMap) -> HeaderMap {
     let mut passed = end_to_end(headers);
     passed.remove(SET_COOKIE);
     without_ours(passed)
+}
+
+/// Whether a body is JSON, by what its head says.
+pub(crate) fn is_json(headers: &HeaderMap) -> bool {
+    let kind = headers
+        .get(CONTENT_TYPE)
+        .and_then(|kind| kind.to_str().ok());
+    kind.is_some_and(|kind| kind.to_ascii_lowercase().contains("json"))
 }
 
 /// How long an answer's body is, where its head says so.

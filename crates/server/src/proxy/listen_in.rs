@@ -87,7 +87,7 @@ async fn take_in(
     told: &Telling,
     rewritten: oneshot::Sender<Option<Rewritten>>,
 ) -> Option<TakenIn> {
-    let (mut stored, read) = match matching::ingest(app.engine(), asked).await {
+    let (mut stored, read) = match matching::ingest(asked).await {
         Ok(stored) => stored,
         Err(miss) => {
             missed(told, &miss);

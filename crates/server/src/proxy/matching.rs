@@ -24,11 +24,14 @@ const PARTITIONS: [&str; 4] = [
 /// What is listened to, and for whom.
 #[derive(Debug)]
 pub(crate) struct Asked {
+    pub(crate) engine: Engine,
     pub(crate) owner: Owner,
     pub(crate) call: Call,
     pub(crate) headers: HeaderMap,
-    /// As it came, packed perhaps.
+    /// As it came, packed perhaps: by this it is found again, when it comes again.
     pub(crate) body: Bytes,
+    /// Its text without secrets, if it had any.
+    pub(crate) redacted: Option<Bytes>,
     pub(crate) wishes: Wishes,
     /// The field of the body that names the conversation.
     pub(crate) conversation_from: Option<String>,
@@ -51,6 +54,15 @@ pub(crate) struct Read {
     /// Its text, unpacked.
     pub(crate) body: String,
     said: Said,
+}
+
+impl Asked {
+    /// Reads a body. Megabytes of JSON are read without holding up others.
+    async fn read(&self, body: Bytes) -> Result<Read, Miss> {
+        let call = self.call.clone();
+        let read = tokio::task::spawn_blocking(move || read(&call, body)).await;
+        read.map_err(|error| Miss::of("request", &error))?
+    }
 }
 
 impl Read {
@@ -112,13 +124,10 @@ impl Said {
 ///
 /// # Errors
 /// It cannot be read, or cannot be stored.
-pub(crate) async fn ingest(engine: &Engine, asked: &Asked) -> Result<(Stored, Read), Miss> {
+pub(crate) async fn ingest(asked: &Asked) -> Result<(Stored, Read), Miss> {
     let body = unpacked_whole(&asked.headers, asked.body.clone(), asked.most).await;
     let body = body.map_err(|error| Miss::of("request", &error))?;
-    let call = asked.call.clone();
-    // Megabytes of JSON are read without holding up others.
-    let read = tokio::task::spawn_blocking(move || read(&call, body)).await;
-    let read = read.map_err(|error| Miss::of("request", &error))??;
+    let read = asked.read(body).await?;
     let said = &read.said;
     let conversation = asked.wishes.conversation.clone();
     let conversation = conversation.or_else(|| named(asked, said));
@@ -131,8 +140,12 @@ pub(crate) async fn ingest(engine: &Engine, asked: &Asked) -> Result<(Stored, Re
         partition: partition.as_deref(),
         ..Incoming::new(&read.transcript)
     };
-    let ingested = engine.ingest(&asked.owner, incoming).await;
+    let ingested = asked.engine.ingest(&asked.owner, incoming).await;
     let ingested = ingested.map_err(|error| Miss::of("store", &error))?;
+    let read = match &asked.redacted {
+        Some(body) => asked.read(body.clone()).await?,
+        None => read,
+    };
     let stored = Stored {
         ingested,
         model: read.transcript.model.clone(),

@@ -5,8 +5,8 @@
 //! beside that (`listen_in`): the request is stored in its conversation (`matching`), the answer behind it (`answer`), and
 //! what became of both is known by the request's id (`outcome`). Whatever fails there fails beside the request, never in it.
 //!
-//! A policy (`choice`) may say that something else goes out: tools are taken out of the request's text (`offered`); a
-//! history is compiled once it is stored (`rewrite`, `splice`), where that pays (`accounts`). If that fails, the
+//! A policy (`choice`) may say that something else goes out: tools and secrets are taken out of the request's text
+//! (`offered`, `redact`); a history is compiled once it is stored (`rewrite`, `splice`), where that pays (`accounts`). If that fails, the
 //! request goes as it came.
 //!
 //! Not here: how a conversation is found (`contexture-engine`), connections to providers (`contexture-client`).
@@ -25,6 +25,7 @@ mod offered;
 mod outcome;
 mod pass;
 mod place;
+mod redact;
 mod refusal;
 mod rewrite;
 mod splice;

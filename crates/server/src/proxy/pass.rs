@@ -10,6 +10,7 @@ use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use axum::response::{IntoResponse as _, Response};
 use bytes::Bytes;
 use contexture::client::{Passed, Passing, Upstream, unpacked_whole};
+use contexture::engine::Secrets;
 
 use crate::app::App;
 use crate::documents::RequestDocument;
@@ -23,6 +24,7 @@ use crate::proxy::matching::{Asked, Miss};
 use crate::proxy::offered::restricted;
 use crate::proxy::outcome::{RequestId, Telling};
 use crate::proxy::place::{Place, place};
+use crate::proxy::redact::{redacted, storing_without};
 use crate::proxy::refusal::Refusal;
 use crate::proxy::rewrite::{Rewritten, patience};
 use crate::proxy::tee::Tee;
@@ -61,12 +63,12 @@ async fn through(
     let mut headers = parts.headers.clone();
     let mut body = whole(app, body).await?;
     let call = Call::of(&parts.method, place);
-    let choice = match &call {
-        None => Choice::default(),
-        Some(call) => {
+    let choice = match call.is_none() && body.is_empty() {
+        true => Choice::default(),
+        false => {
             let asking = Asking {
                 place,
-                call,
+                call: call.as_ref(),
                 principal: &principal,
                 headers: &headers,
                 body: &body,
@@ -83,6 +85,13 @@ async fn through(
             out.headers.remove(CONTENT_ENCODING);
         }
     }
+    let is_read = call.is_some() || !body.is_empty() && headers::is_json(&headers);
+    let secrets = choice.secrets().filter(|_| is_read);
+    let redacted = without(app, secrets.as_ref(), &headers, &body).await?;
+    if redacted.is_some() {
+        out.headers.remove(CONTENT_ENCODING);
+    }
+    let sent = redacted.clone().unwrap_or_else(|| body.clone());
     let call = call.filter(|_| !wishes.bypass);
     let mut listening = call.map(|call| {
         let document = RequestDocument {
@@ -92,10 +101,15 @@ async fn through(
         let (id, telling) = app.outcomes().begin(&principal.owner, document);
         let wait = wishes.wait;
         let asked = Asked {
+            engine: match secrets {
+                Some(secrets) => storing_without(app.engine(), secrets),
+                None => app.engine().clone(),
+            },
             owner: principal.owner.clone(),
             call,
             headers,
-            body: body.clone(),
+            body,
+            redacted,
             wishes,
             conversation_from: place.upstream.conversation_from.clone(),
             most: app.config().server.limits.body_bytes,
@@ -117,7 +131,7 @@ async fn through(
             _ => place.path.to_owned(),
         },
         headers: out.headers,
-        body,
+        body: sent,
     };
     let rewritten = match &mut listening {
         Some(listening) => listening.rewritten().await,
@@ -165,6 +179,20 @@ async fn send(
     let why = format!("the provider answered {}", passed.status);
     fail_open(telling, &Miss::new("refused", why));
     Ok((host.send(request).await?, None))
+}
+
+/// The body without these secrets, unpacked; `None` if it has none of them.
+async fn without(
+    app: &App,
+    secrets: Option<&Secrets>,
+    headers: &HeaderMap,
+    body: &Bytes,
+) -> Result<Option<Bytes>, Refusal> {
+    let Some(secrets) = secrets else {
+        return Ok(None);
+    };
+    let text = unpacked(app, headers, body).await?;
+    Ok(redacted(secrets, &text)?.map(Bytes::from))
 }
 
 /// The text of a body that must be read.

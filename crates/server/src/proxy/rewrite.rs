@@ -118,9 +118,15 @@ pub(crate) async fn rewrite(
     }
     let tokens = |outline: &Outline| i64::try_from(outline.tokens()).unwrap_or(i64::MAX);
     let body = splice(format, &read.body, &call.payload.to_json());
+    let body = body.map_err(|error| miss(&error))?;
+    // What was stored before secrets were taken out may hold some.
+    let body = match chat.engine().secrets() {
+        Some(secrets) => secrets.redact(&body).into_owned(),
+        None => body,
+    };
     weighed.rewritten = Some(Rewritten {
         saved: tokens(original).saturating_sub(tokens(&outline)),
-        body: body.map_err(|error| miss(&error))?.into(),
+        body: body.into(),
         call,
         outline,
     });

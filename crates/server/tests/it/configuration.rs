@@ -31,6 +31,7 @@ clear = { keep_recent = 5 }
 preview = 5000
 compact = "manifest"
 tools = { deny = ["rm"] }
+redact = { kinds = ["api_key"] }
 cache_marks = true
 limit_tokens = 32000
 ingest_timeout_ms = 500
@@ -175,6 +176,22 @@ fn what_is_wrong_is_named_with_its_line() {
         (
             "[policies.q]\nlimit_tokens = 1".into(),
             "c.toml:2: policies.q.limit_tokens: 1 is too little",
+        ),
+        (
+            "[policies.q]\nredact = 1".into(),
+            "c.toml:2: redact: invalid type: integer `1`, expected true, false or a table",
+        ),
+        (
+            "[policies.q]\nredact = { kinds = [\"passport\"] }".into(),
+            "c.toml:2: redact: unknown variant `passport`, expected one of `api_key`",
+        ),
+        (
+            "[policies.q]\nredact = { kinds = [] }".into(),
+            "c.toml:2: policies.q.redact: no kind is named",
+        ),
+        (
+            "[policies.q]\nredact = { kind = \"api_key\" }".into(),
+            "c.toml:2: redact: unknown field `kind`, expected `kinds`",
         ),
         (
             "[policies.q]\nwindows = 1".into(),

@@ -6,6 +6,7 @@ mod keeping;
 mod passing;
 mod paths;
 mod policies;
+mod redacting;
 
 use contexture::Engine;
 use contexture_upstream_testkit::{Provider, ScriptedProvider, Upstream};

@@ -14,7 +14,7 @@ use super::{Proxied, chat, said, says};
 const CHAT: &str = "/v1/chat/completions";
 
 /// Everybody gets this policy.
-fn all(policy: &str) -> String {
+pub(super) fn all(policy: &str) -> String {
     format!("[policies.small]\n{policy}\n[[routes]]\npolicy = \"small\"\n")
 }
 
@@ -29,7 +29,7 @@ fn long(turn: usize) -> Value {
 }
 
 /// The bodies that came to the provider.
-fn sent(proxied: &Proxied) -> Vec<String> {
+pub(super) fn sent(proxied: &Proxied) -> Vec<String> {
     let received = proxied.upstream.received();
     let text = |seen: &std::sync::Arc<Received>| String::from_utf8(seen.body.to_vec()).unwrap();
     received.iter().map(text).collect()

@@ -1,0 +1,72 @@
+//! What is off, on, or on with more said of it: `redact = true`, `redact = { kinds = ["api_key"] }`.
+
+use std::borrow::Cow;
+use std::fmt;
+use std::marker::PhantomData;
+
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::de::value::MapAccessDeserializer;
+use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
+
+/// Off, or on with this.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Switch<T> {
+    /// `false`.
+    #[default]
+    Off,
+    /// `true`, which is a table that says nothing, or a table.
+    On(T),
+}
+
+impl<T> Switch<T> {
+    /// What is said of it; `None` if it is off.
+    #[must_use]
+    pub const fn on(&self) -> Option<&T> {
+        match self {
+            Self::Off => None,
+            Self::On(said) => Some(said),
+        }
+    }
+}
+
+impl<'de, T: Deserialize<'de> + Default> Deserialize<'de> for Switch<T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(Said(PhantomData))
+    }
+}
+
+struct Said<T>(PhantomData<T>);
+
+impl<'de, T: Deserialize<'de> + Default> Visitor<'de> for Said<T> {
+    type Value = Switch<T>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("true, false or a table")
+    }
+
+    fn visit_bool<E>(self, on: bool) -> Result<Self::Value, E> {
+        Ok(match on {
+            true => Switch::On(T::default()),
+            false => Switch::Off,
+        })
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Self::Value, A::Error> {
+        T::deserialize(MapAccessDeserializer::new(map)).map(Switch::On)
+    }
+}
+
+impl<T: JsonSchema> JsonSchema for Switch<T> {
+    fn schema_name() -> Cow<'static, str> {
+        format!("SwitchOf{}", T::schema_name()).into()
+    }
+
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        let said = generator.subschema_for::<T>();
+        json_schema!({ "anyOf": [{ "type": "boolean" }, said] })
+    }
+}
