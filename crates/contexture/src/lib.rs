@@ -151,7 +151,7 @@ pub use contexture_compile::{
 };
 pub use contexture_engine::{
     Committed, CompactOptions, CompileOptions, CompiledCall, Conversation, CopyReport, Draft,
-    Engine, EngineError, For, Happened, Incoming, Ingested, LayerHandle, LayerSession, Matched,
+    Engine, EngineError, For, Happened, Incoming, Ingested, LayerHandle, LayerSession, Matched, OwnCall,
     PrepareOptions, Recorded, RegistryTools, Resolved, TargetChoice,
 };
 pub use contexture_ir::{

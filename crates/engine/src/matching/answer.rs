@@ -2,7 +2,8 @@
 
 use contexture_catalogue::{Cost, Usage as Billed};
 use contexture_ir::{
-    CHAIN_VERSION, FinishReason, Item, NodeId, Origin, ResponseId, Transcript, Usage,
+    Audience, CHAIN_VERSION, Chain, FinishReason, FunctionCallOutput, Item, MessageId, NodeId,
+    Origin, ResponseId, Transcript, Usage,
 };
 use contexture_layers::Observed;
 use contexture_store::{
@@ -22,6 +23,50 @@ use crate::events::Happened;
 use crate::record::Recorded;
 use crate::state_node::state_node;
 
+/// A call in an answer that is answered on the way: the client sees neither the call nor its output.
+#[derive(Clone, Debug, PartialEq)]
+pub struct OwnCall {
+    /// Its place among the answer's items.
+    pub place: usize,
+    /// What it gave; `None` if nobody knows, because the call did not come whole.
+    pub output: Option<FunctionCallOutput>,
+}
+
+/// An answer to be stored.
+#[derive(Clone, Copy)]
+struct Said<'a> {
+    answer: &'a Transcript,
+    /// What was sent in the place of what the client sent.
+    call: Option<&'a CompiledCall>,
+    own: &'a [OwnCall],
+}
+
+impl<'a> Said<'a> {
+    const fn of(answer: &'a Transcript) -> Self {
+        Self {
+            answer,
+            call: None,
+            own: &[],
+        }
+    }
+
+    fn is_own(&self, place: usize) -> bool {
+        self.own.iter().any(|own| own.place == place)
+    }
+
+    /// What the client sees of it.
+    fn seen(&self) -> impl Iterator<Item = &'a Item> {
+        let items = self.answer.items.iter().enumerate();
+        items
+            .filter(|(place, _)| !self.is_own(*place))
+            .map(|(_, item)| item)
+    }
+
+    fn is_cut(&self) -> bool {
+        self.answer.items.iter().any(is_cut)
+    }
+}
+
 impl Ingested {
     /// Stores the answer behind what was sent, with what was reported of it: a transcript lifted from the
     /// provider's response, whole or as far as it came.
@@ -33,7 +78,7 @@ impl Ingested {
     /// # Errors
     /// The store's.
     pub async fn record(&self, answer: &Transcript) -> Result<Recorded, EngineError> {
-        self.store(answer, None).await
+        self.store(Said::of(answer)).await
     }
 
     /// As [`Self::record`], where this call was sent in the place of what the client sent: its plan holds for the
@@ -49,25 +94,54 @@ impl Ingested {
         call: &CompiledCall,
         answer: &Transcript,
     ) -> Result<Recorded, EngineError> {
-        self.store(answer, Some(call)).await
+        let call = Some(call);
+        self.store(Said {
+            call,
+            ..Said::of(answer)
+        })
+        .await
     }
 
-    async fn store(
-        &self,
+    /// As [`Self::record_call`], of an answer that calls tools the client knows nothing of: their outputs are stored
+    /// with it, in one append, for models only. After that [`Self::chat`] and [`Self::head`] are behind them: what the model
+    /// says next is stored there, and the client goes on from whatever of it is the last, with a history that has
+    /// neither the calls nor their outputs.
+    ///
+    /// # Errors
+    /// The store's; then nothing is stored.
+    pub async fn record_own(
+        &mut self,
+        call: &CompiledCall,
         answer: &Transcript,
-        call: Option<&CompiledCall>,
+        own: &[OwnCall],
     ) -> Result<Recorded, EngineError> {
+        let said = Said {
+            answer,
+            call: Some(call),
+            own,
+        };
+        let recorded = self.store(said).await?;
+        said.seen().for_each(|item| self.trail.chain.push(item));
+        self.chat.set_branch(recorded.branch.clone());
+        self.head = recorded.head;
+        Ok(recorded)
+    }
+
+    async fn store(&self, said: Said<'_>) -> Result<Recorded, EngineError> {
+        let Said { answer, call, .. } = said;
         let chat = &self.chat;
         let info = answer.response.clone().unwrap_or_default();
         let key = self.key(answer, info.id.as_deref());
         let id = ResponseId::from_bytes(*key.as_bytes());
         let message = chat.answering_message(self.head, key).await?;
-        let mut items = nodes(chat, answer, key)?;
+        let mut items = nodes(chat, said, key)?;
         for item in &mut items {
             item.message_id = Some(message.clone());
             item.response = Some(id);
         }
         let nodes: Vec<NodeId> = items.iter().map(|item| item.id).collect();
+        items.extend(outputs(chat, said, key, &message));
+        let last = items.last().map(|item| item.id);
         let mut recorded = Recorded {
             response: id,
             head: self.head,
@@ -85,10 +159,10 @@ impl Ingested {
         };
         let mut request = AppendRequest::new(at, items, chat.engine().now_ms());
         request.on_moved = OnMoved::Sibling;
-        request.paths = self.marks(answer, info.id.as_deref(), nodes.last());
+        request.paths = self.marks(said, info.id.as_deref(), last);
         request.response = Some(match call {
             Some(call) => chat.engine().response_record(id, call, &info),
-            None => self.response_record(id, answer),
+            None => self.response_record(id, said),
         });
         if let Some(call) = call {
             request.patch = chat.answer_patch(call)?;
@@ -147,45 +221,51 @@ impl Ingested {
         NodeId::derive("answer", &parts)
     }
 
-    fn marks(&self, answer: &Transcript, id: Option<&str>, last: Option<&NodeId>) -> Vec<PathMark> {
+    /// What a client's history is that ends here, by all that it may have got of it.
+    fn marks(&self, said: Said<'_>, id: Option<&str>, last: Option<NodeId>) -> Vec<PathMark> {
         let trail = &self.trail;
-        let mut chain = trail.chain.clone();
-        let before = chain.hash();
-        answer.items.iter().for_each(|item| chain.push(item));
+        let chain = self.chain_with(said);
         let mut hashes = Vec::new();
-        if chain.hash() != before {
+        // Who got nothing asks again, and is answered behind what the calls gave.
+        if chain.hash() != trail.asked || !said.own.is_empty() {
             hashes.push(trail.keys.path(Standing::Answered, chain.hash()));
         }
-        if answer.items.iter().any(is_cut) {
+        if said.is_cut() {
             let standing = match trail.answered {
                 true => Standing::Answered,
                 false => Standing::Cut,
             };
-            hashes.push(trail.keys.path(standing, before));
+            hashes.push(trail.keys.path(standing, trail.asked));
         }
         hashes.extend(id.map(|id| trail.keys.response(id)));
-        let mark = |(hash, node): (_, &NodeId)| PathMark {
+        let mark = |(hash, node)| PathMark {
             version: CHAIN_VERSION,
             hash,
-            node: *node,
+            node,
         };
         let marks = hashes.into_iter().zip(last.into_iter().cycle());
         marks.map(mark).collect()
     }
 
-    fn response_record(&self, id: ResponseId, answer: &Transcript) -> ResponseRecord {
+    /// The client's history with the answer.
+    fn chain_with(&self, said: Said<'_>) -> Chain {
+        let mut chain = self.trail.chain.clone();
+        said.seen().for_each(|item| chain.push(item));
+        chain
+    }
+
+    fn response_record(&self, id: ResponseId, said: Said<'_>) -> ResponseRecord {
+        let answer = said.answer;
         let engine = self.chat.engine();
         let info = answer.response.clone().unwrap_or_default();
-        let cut = answer.items.iter().any(is_cut)
+        let cut = said.is_cut()
             || matches!(
                 info.finish,
                 None | Some(FinishReason::Length | FinishReason::ContentFilter)
             );
-        let mut chain = self.trail.chain.clone();
-        answer.items.iter().for_each(|item| chain.push(item));
         let cost = self.cost(answer).map(|cost| cost.pico_dollars);
         let call = Call {
-            path: chain.hash().to_string(),
+            path: self.chain_with(said).hash().to_string(),
             version: CHAIN_VERSION,
             response: info.id,
             finish: Call::finish(info.finish.as_ref()),
@@ -208,21 +288,38 @@ impl Ingested {
 }
 
 /// The nodes of an answer; one without a word has its cost.
-fn nodes(
-    chat: &Conversation,
-    answer: &Transcript,
-    key: NodeId,
-) -> Result<Vec<NewItem>, EngineError> {
+fn nodes(chat: &Conversation, said: Said<'_>, key: NodeId) -> Result<Vec<NewItem>, EngineError> {
     let node = |index| Engine::node_id(key.as_bytes(), index);
-    if answer.items.is_empty() {
+    let items = &said.answer.items;
+    if items.is_empty() {
         return Ok(vec![state_node(node(0), chat.engine().now_ms())?]);
     }
-    let items = answer.items.iter().enumerate();
+    let items = items.iter().enumerate();
     let items = items.map(|(index, item)| NewItem {
         origin: Origin::Model,
+        audience: match said.is_own(index) {
+            true => Audience::MODEL,
+            false => Audience::ALL,
+        },
         ..chat.new_item(node(index), item, None)
     });
     Ok(items.collect())
+}
+
+/// The outputs of the calls that were answered, behind the answer.
+fn outputs(chat: &Conversation, said: Said<'_>, key: NodeId, message: &MessageId) -> Vec<NewItem> {
+    let node = |index| Engine::node_id(key.as_bytes(), index);
+    let own = said.own.iter().zip(said.answer.items.len()..);
+    let output = |(own, index): (&OwnCall, usize)| {
+        let output = Item::FunctionCallOutput(own.output.clone()?);
+        Some(NewItem {
+            answers: Some(node(own.place)),
+            message_id: Some(message.clone()),
+            audience: Audience::MODEL,
+            ..chat.new_item(node(index), &output, None)
+        })
+    };
+    own.filter_map(output).collect()
 }
 
 /// Usage as it is billed: each token on one meter.

@@ -66,10 +66,7 @@ impl Tails<'_> {
         let chat = self.chat(&found.place.conversation, BranchName::main());
         let end = ReadRequest::last(At::Node(found.place.node), LAST);
         let path = chat.path(end).await?;
-        let response = path.nodes.last().and_then(|node| node.response);
-        let answer = path.nodes.iter().zip(&path.items);
-        let answer = answer.filter(|(node, _)| response.is_some() && node.response == response);
-        let answer: Vec<&Item> = answer.map(|(_, item)| item.item.as_ref()).collect();
+        let answer = last_answer(&path);
         if !answer.iter().any(|item| is_cut(item)) {
             return Ok(Copied::NotCut);
         }
@@ -116,14 +113,25 @@ impl Tails<'_> {
     }
 }
 
-/// Whether all behind the first node is passed over by hashes.
+/// What a client was shown of the answer that ends a path. Where calls were answered on the way it has several parts.
+fn last_answer(path: &Path) -> Vec<&Item> {
+    let nodes = path.nodes.iter().zip(&path.items).rev();
+    let answer =
+        nodes.take_while(|(node, item)| !node.audience.user || is_models(item.item.as_ref()));
+    let shown = answer.filter(|(node, _)| node.audience.user && node.response.is_some());
+    let mut items: Vec<&Item> = shown.map(|(_, item)| item.item.as_ref()).collect();
+    items.reverse();
+    items
+}
+
+/// Whether no client was shown anything behind the first node that hashes count.
 fn is_silent(path: &Path) -> bool {
     let items = path.items.iter().map(|item| &item.item);
     let nodes: Vec<(&Arc<Node>, &Arc<Item>)> = path.nodes.iter().zip(items).collect();
     let cut = |node: &Node| node.kind != NodeKind::Assistant && node.kind != NodeKind::FunctionCall;
     let mut chain = Chain::default();
     let before = chain.hash();
-    let behind = nodes.iter().skip(1);
+    let behind = nodes.iter().skip(1).filter(|(node, _)| node.audience.user);
     behind.clone().all(|(node, _)| cut(node)) && {
         behind.for_each(|(_, item)| chain.push(item));
         chain.hash() == before

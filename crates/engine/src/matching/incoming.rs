@@ -1,6 +1,6 @@
 //! What comes in, and what became of it.
 
-use contexture_ir::{BranchName, Chain, ConversationId, NodeId, Raw, Transcript};
+use contexture_ir::{BranchName, Chain, ConversationId, NodeId, PathHash, Raw, Transcript};
 
 use super::keys::Keys;
 use crate::conversation::Conversation;
@@ -83,7 +83,10 @@ pub struct Ingested {
 #[derive(Clone, Debug)]
 pub(super) struct Trail {
     pub(super) keys: Keys,
+    /// The client's history, with what it saw of answers since.
     pub(super) chain: Chain,
+    /// The hash of what it sent.
+    pub(super) asked: PathHash,
     /// Whether an answer was recorded before.
     pub(super) answered: bool,
     /// Model, tools and options of the request, as a document of our own items.

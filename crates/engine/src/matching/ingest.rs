@@ -123,6 +123,7 @@ impl Job<'_> {
             trail: Trail {
                 keys: landed.keys.clone(),
                 chain: landed.chain.clone(),
+                asked: landed.chain.hash(),
                 answered: landed.spot.answered,
                 request: self.request(),
             },

@@ -21,4 +21,5 @@ mod sent;
 mod spot;
 mod window;
 
+pub use answer::OwnCall;
 pub use incoming::{Incoming, Ingested, Matched};

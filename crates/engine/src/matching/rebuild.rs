@@ -2,10 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use contexture_ir::{
-    Audience, CHAIN_VERSION, Chain, ConversationId, Item, Owner, PathHash, ResponseId,
-};
-use contexture_store::{At, Error as StoreError, PathMark, ReadRequest};
+use contexture_ir::{CHAIN_VERSION, Chain, ConversationId, Item, Owner, PathHash, ResponseId};
+use contexture_store::{At, Error as StoreError, NodeKind, PathMark, ReadRequest};
 
 use super::copy::is_cut;
 use super::keys::{Keys, Standing};
@@ -64,7 +62,7 @@ async fn mark(
 ) -> Result<(), EngineError> {
     let shown = |place: &usize| {
         let node = path.nodes.get(*place);
-        node.is_some_and(|node| node.audience != Audience::NONE)
+        node.is_some_and(|node| node.audience.user)
     };
     let shown: Vec<usize> = (0..path.nodes.len()).filter(shown).collect();
     let items: Vec<&Item> = shown
@@ -97,56 +95,93 @@ async fn mark(
         add(keys.path(standing(place), link.hash), place);
     }
     for answer in &answers {
-        if answer.cut {
-            let before = shown.iter().zip(&items);
-            let before = before.take_while(|(place, _)| **place < answer.first);
-            let mut chain = Chain::default();
-            before.for_each(|(_, item)| chain.push(item));
-            let standing = match first == Some(answer.last) {
+        if answer.cut || answer.open {
+            let up_to = |end: usize| {
+                let said = shown.iter().zip(&items);
+                let said = said.take_while(|(place, _)| **place < end);
+                let mut chain = Chain::default();
+                said.for_each(|(_, item)| chain.push(item));
+                chain.hash()
+            };
+            let asked = up_to(answer.first);
+            let standing = match answer.cut && first == Some(answer.last) {
                 true => Standing::Cut,
                 false => Standing::Answered,
             };
-            add(keys.path(standing, chain.hash()), answer.last);
+            if answer.cut || asked == up_to(answer.last + 1) {
+                add(keys.path(standing, asked), answer.last);
+            }
         }
-        let (store, owner, id) = (chat.store(), chat.owner(), chat.id());
-        let kept = match store.response(owner, id, answer.response).await {
-            Ok(record) => Call::read(&record.inputs),
-            Err(StoreError::NotFound { .. }) => None,
-            Err(error) => return Err(error.into()),
-        };
-        if let Some(name) = kept.and_then(|call| call.response) {
-            add(keys.response(&name), answer.last);
+        for (response, last) in &answer.responses {
+            let (store, owner, id) = (chat.store(), chat.owner(), chat.id());
+            let kept = match store.response(owner, id, *response).await {
+                Ok(record) => Call::read(&record.inputs),
+                Err(StoreError::NotFound { .. }) => None,
+                Err(error) => return Err(error.into()),
+            };
+            if let Some(name) = kept.and_then(|call| call.response) {
+                add(keys.response(&name), *last);
+            }
         }
     }
     Ok(())
 }
 
-/// The nodes of an answer.
+/// The nodes of an answer, in several parts where calls were answered on the way.
 struct Answer {
-    response: ResponseId,
+    /// The parts, and the last node of each.
+    responses: Vec<(ResponseId, usize)>,
     first: usize,
     last: usize,
     cut: bool,
+    /// Whether it ends with the output of a call that no client saw.
+    open: bool,
 }
 
 fn answers(path: &Path) -> Vec<Answer> {
     let mut answers: Vec<Answer> = Vec::new();
     for (place, (node, item)) in path.nodes.iter().zip(&path.items).enumerate() {
+        let next = |answer: &&mut Answer| answer.last + 1 == place;
+        let answer = answers.last_mut().filter(next);
         let Some(response) = node.response else {
+            let is_output = node.kind == NodeKind::FunctionCallOutput;
+            // Behind the output of such a call stands what is nobody's: a compaction, say.
+            let is_own = |answer: &&mut Answer| !node.audience.user && (is_output || answer.open);
+            if let Some(answer) = answer.filter(is_own) {
+                answer.last = place;
+                answer.open = true;
+                answer
+                    .responses
+                    .iter_mut()
+                    .next_back()
+                    .into_iter()
+                    .for_each(|(_, last)| *last = place);
+            }
             continue;
         };
-        match answers.last_mut() {
-            Some(answer) if answer.response == response => {
+        let cut = is_cut(&item.item);
+        match answer {
+            Some(answer) if answer.open || answer.is_of(response) => {
+                answer.responses.retain(|(known, _)| *known != response);
+                answer.responses.push((response, place));
                 answer.last = place;
-                answer.cut |= is_cut(&item.item);
+                answer.cut |= cut;
+                answer.open = false;
             }
             _ => answers.push(Answer {
-                response,
+                responses: vec![(response, place)],
                 first: place,
                 last: place,
-                cut: is_cut(&item.item),
+                cut,
+                open: false,
             }),
         }
     }
     answers
+}
+
+impl Answer {
+    fn is_of(&self, response: ResponseId) -> bool {
+        self.responses.iter().any(|(known, _)| *known == response)
+    }
 }

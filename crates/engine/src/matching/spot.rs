@@ -125,9 +125,13 @@ impl Sent<'_> {
             (!is_wanted, heads.is_empty())
         });
         if longest.is_some_and(|link| self.is_whole(&link))
-            && let Some(found) = found.first()
+            && let Some(first) = found.first()
         {
-            return Ok(self.spot(found, own(found), Matched::Retry));
+            let behind = match first.place.heads.is_empty() {
+                true => self.behind_silence(&found, tails, Matched::Retry).await?,
+                false => None,
+            };
+            return Ok(behind.unwrap_or_else(|| self.spot(first, own(first), Matched::Retry)));
         }
         for found in found.iter().filter(|found| !found.place.heads.is_empty()) {
             let spot = self.spot(found, own(found), Matched::Explicit);
@@ -217,7 +221,6 @@ impl Sent<'_> {
             Some(found.link) == longest
                 && found.standing != Standing::Cut
                 && found.place.heads.is_empty()
-                && !self.is_whole(&found.link)
         });
         for found in inside.take(ENDS) {
             if let Some((branch, head)) = tails.silent_end(&found.place).await? {

@@ -3,9 +3,7 @@
 //! Runs of what they send must stand on the path in the same order, and the last run must reach its end;
 //! what follows that is new. Whatever else they send left the path.
 
-use contexture_ir::{
-    Audience, BranchName, ContentHash, ConversationId, Item, NodeId, meaning_hash,
-};
+use contexture_ir::{BranchName, ContentHash, ConversationId, Item, NodeId, meaning_hash};
 use contexture_store::{At, ReadRequest};
 
 use super::copy::Tails;
@@ -38,10 +36,7 @@ pub(super) async fn align(
     let count = 2 * items.len() as u64 + BESIDE;
     let request = ReadRequest::last(At::Branch(branch.clone()), count);
     let page = chat.store().read(chat.owner(), chat.id(), request).await?;
-    let said = page
-        .nodes
-        .iter()
-        .filter(|node| node.audience != Audience::NONE);
+    let said = page.nodes.iter().filter(|node| node.audience.user);
     let path: Vec<ContentHash> = said.filter_map(|node| node.meaning_hash).collect();
     let (places, sent): (Vec<usize>, Vec<ContentHash>) = items
         .iter()

@@ -3,4 +3,5 @@
 mod client;
 mod conversations;
 mod formats;
+mod own;
 mod sessions;
