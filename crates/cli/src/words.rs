@@ -4,6 +4,7 @@ use clap::builder::{PossibleValuesParser, TypedValueParser};
 use contexture::Format;
 use contexture::render;
 use contexture::sessions::SessionFormat;
+use contexture_server::documents::ItemKind;
 pub(crate) use contexture_server::documents::kind;
 use jiff::{Span, SpanRelativeTo};
 
@@ -37,6 +38,13 @@ pub(crate) fn session_format() -> PossibleValuesParser {
 pub(crate) fn render_format() -> impl TypedValueParser<Value = render::Format> {
     let names = render::Format::ALL.map(render::Format::as_str);
     PossibleValuesParser::new(names).try_map(|name| name.parse::<render::Format>())
+}
+
+/// The kinds of items, as an argument.
+pub(crate) fn item_kind() -> impl TypedValueParser<Value = ItemKind> {
+    let names = ItemKind::ALL.map(ItemKind::as_str);
+    PossibleValuesParser::new(names)
+        .try_map(|name| ItemKind::named(&name).ok_or("no such kind of item"))
 }
 
 /// A number of tokens: `16000`, `16_000`, `16k` (16,000), `1m` (1,000,000).

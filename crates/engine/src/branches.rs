@@ -63,7 +63,15 @@ impl Conversation {
 
     /// Makes a branch of this name at the head, without switching to it.
     pub async fn create_branch(&self, name: &str) -> Result<Branch, EngineError> {
-        let base = self.head().await?;
+        self.create_branch_at(name, self.head().await?).await
+    }
+
+    /// As [`Self::create_branch`], at a node; `None`: an empty one.
+    pub async fn create_branch_at(
+        &self,
+        name: &str,
+        base: Option<NodeId>,
+    ) -> Result<Branch, EngineError> {
         let label = BranchLabel::Named(BranchName::new(name)?);
         let new = NewBranch {
             base,

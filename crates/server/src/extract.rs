@@ -91,7 +91,7 @@ impl<T: DeserializeOwned, S: Send + Sync> FromRequest<S> for Json<T> {
     type Rejection = Problem;
 
     async fn from_request(request: Request, state: &S) -> Result<Self, Problem> {
-        must_be_json(request.headers())?;
+        must_be(&["application/json"], request.headers())?;
         let bytes = body(request, state).await?;
         parse(&bytes).map(Self)
     }
@@ -122,17 +122,18 @@ pub(crate) async fn body<S: Send + Sync>(request: Request, state: &S) -> Result<
         })
 }
 
-/// Refuses bodies that do not say that they are JSON: a page of another site cannot say so unasked.
-pub(crate) fn must_be_json(headers: &HeaderMap) -> Result<(), Problem> {
+/// Refuses bodies that do not say that they are one of these: a page of another site cannot say so unasked.
+pub(crate) fn must_be(kinds: &[&str], headers: &HeaderMap) -> Result<(), Problem> {
     let said = headers
         .get(CONTENT_TYPE)
         .and_then(|value| value.to_str().ok())
         .unwrap_or_default();
-    let essence = said.split(';').next().unwrap_or_default().trim();
-    if essence.eq_ignore_ascii_case("application/json") {
+    let kind = said.split(';').next().unwrap_or_default().trim();
+    if kinds.iter().any(|known| known.eq_ignore_ascii_case(kind)) {
         return Ok(());
     }
-    let detail = format!("expected `content-type: application/json`, found {said:?}");
+    let kinds = kinds.join("` or `");
+    let detail = format!("expected `content-type: {kinds}`, found {said:?}");
     Err(Problem::new(Code::UnsupportedMediaType, detail))
 }
 

@@ -37,7 +37,7 @@ pub(crate) struct Arguments {
 /// There is no such conversation, or the database cannot be used.
 pub(crate) async fn run(arguments: &Arguments, globals: &Globals) -> Outcome {
     let owner = database::owner(globals)?;
-    let (engine, mut found) = match &arguments.conversation {
+    let (engine, found) = match &arguments.conversation {
         Some(id) => {
             let chat = database::conversation(globals, id, None).await?;
             let found = runs(chat.engine(), &owner, Some(&chat)).await?;
@@ -49,7 +49,6 @@ pub(crate) async fn run(arguments: &Arguments, globals: &Globals) -> Outcome {
             (engine, found)
         }
     };
-    found.sort_by(|a, b| (b.began_ms, &b.run).cmp(&(a.began_ms, &a.run)));
     let mut rows = Vec::with_capacity(found.len());
     for run in found {
         let waiting = waiting_calls(&engine, &owner, &run).await?;

@@ -2,13 +2,13 @@
 
 use std::fmt::Write as _;
 
-use clap::{Args, ValueEnum};
+use clap::Args;
 use contexture::ir::BranchName;
 use contexture::store::rules::Query;
 use contexture::store::{
-    At, Coverage, Hidden, Hit, NodeKind, SearchPage, SearchRequest, SearchScope, Snippet,
+    At, Coverage, Hidden, Hit, SearchPage, SearchRequest, SearchScope, Snippet,
 };
-use contexture_server::documents::SearchDocument;
+use contexture_server::documents::{ItemKind, SearchDocument};
 use owo_colors::OwoColorize as _;
 
 use crate::ago::{ago, now_ms};
@@ -56,40 +56,14 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "RESOURCE", conflicts_with = "conversation")]
     resource: Option<String>,
     /// Items of this kind only; may be repeated
-    #[arg(long = "kind", value_enum, value_name = "KIND")]
-    kinds: Vec<Kind>,
+    #[arg(long = "kind", value_parser = words::item_kind(), value_name = "KIND")]
+    kinds: Vec<ItemKind>,
     /// Also what is not meant for people to see
     #[arg(long)]
     hidden: bool,
     /// At most so many
     #[arg(long, short = 'n', value_name = "NUMBER", default_value = "20")]
     limit: usize,
-}
-
-/// Kinds of items, as they are asked for and shown.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum Kind {
-    User,
-    Assistant,
-    Instruction,
-    Call,
-    Output,
-    Reasoning,
-    Compaction,
-}
-
-impl Kind {
-    fn stored(self) -> NodeKind {
-        match self {
-            Self::User => NodeKind::User,
-            Self::Assistant => NodeKind::Assistant,
-            Self::Instruction => NodeKind::Instruction,
-            Self::Call => NodeKind::FunctionCall,
-            Self::Output => NodeKind::FunctionCallOutput,
-            Self::Reasoning => NodeKind::Reasoning,
-            Self::Compaction => NodeKind::Compaction,
-        }
-    }
 }
 
 /// Runs the command.

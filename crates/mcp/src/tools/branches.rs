@@ -1,14 +1,12 @@
 //! `list_branches`, `create_branch`, `switch_branch`.
 
-use contexture::store::{
-    Activation, Branch, BranchLabel, Checkpoint, NewBranch, RefChange, RefChanged,
-};
+use contexture::store::{Branch, Checkpoint};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::tool::{Effect, Tool};
 use crate::trouble::Trouble;
-use crate::visit::{Visit, branch_name};
+use crate::visit::Visit;
 use crate::words::instant;
 
 /// Branches and checkpoints of a page.
@@ -124,24 +122,12 @@ impl Tool for CreateBranch {
     async fn call(visit: Visit, arguments: Create) -> Result<OneBranch, Trouble> {
         let branch = arguments.branch.as_deref();
         let chat = visit.conversation(&arguments.conversation, branch).await?;
-        let Some(at) = &arguments.at else {
-            return Ok((&chat.create_branch(&arguments.name).await?).into());
+        let base = match &arguments.at {
+            Some(at) => Some(visit.place(&chat, at).await?.node),
+            None => chat.head().await?,
         };
-        let new = NewBranch {
-            base: Some(visit.place(&chat, at).await?.node),
-            label: BranchLabel::Named(branch_name(&arguments.name)?),
-            activate: Activation::Keep,
-        };
-        let change = RefChange::CreateBranch(new);
-        let now = visit.engine.now_ms();
-        let store = visit.engine.store();
-        match store
-            .change_ref(chat.owner(), chat.id(), change, now)
-            .await?
-        {
-            RefChanged::Branch(branch) => Ok((&branch).into()),
-            _ => Err(Trouble::new("internal", "the store made no branch")),
-        }
+        let branch = chat.create_branch_at(&arguments.name, base).await?;
+        Ok((&branch).into())
     }
 }
 

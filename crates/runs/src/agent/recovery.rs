@@ -22,7 +22,7 @@ use crate::error::RunError;
 /// Where the toolkits stand that were loaded on a path.
 const LOADED: &str = "@toolkits";
 
-/// The owner's runs, of all conversations or of one, as lists show them: by conversation, then by id.
+/// The owner's runs, of all conversations or of one, as lists show them: the newest first.
 ///
 /// # Errors
 /// The store's.
@@ -53,9 +53,11 @@ pub async fn runs(
         }
         match page.next {
             Some(next) => after = Some(next),
-            None => return Ok(found),
+            None => break,
         }
     }
+    found.sort_by(|a, b| (b.began_ms, &b.run).cmp(&(a.began_ms, &a.run)));
+    Ok(found)
 }
 
 impl Run {

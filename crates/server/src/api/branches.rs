@@ -1,37 +1,30 @@
-//! Branches and checkpoints: names that point into the tree, and going back to where they point.
+//! Branches: names that move with each append; and going back, which makes one.
 
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::http::header::{ETAG, LOCATION};
 use axum::response::IntoResponse;
-use contexture::ir::{BranchName, CheckpointName, NodeId};
-use contexture::store::{
-    Activation, BranchLabel, Error as StoreError, NewBranch, RefChange, RefChanged, Thing,
-};
-use contexture::{Conversation, EngineError};
+use contexture::store::{Error as StoreError, Thing};
 use serde::Deserialize;
 use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use crate::api::chat::{OnBranch, open};
+use crate::api::chat::{OnBranch, node_id, open};
 use crate::api::etag;
 use crate::api::idempotency::Once;
 use crate::api::refusals::{ReadRefusals, WriteRefusals};
 use crate::app::App;
-use crate::documents::{BranchDocument, BranchesDocument, CheckpointDocument, CheckpointsDocument};
+use crate::documents::{BranchDocument, BranchesDocument};
 use crate::extract::{Json, Path, Query, Reader, Writer};
 use crate::problem::{Code, Problem};
 
 pub(crate) fn router() -> OpenApiRouter<App> {
     OpenApiRouter::new()
-        .routes(routes!(branches, create))
-        .routes(routes!(branch, delete))
+        .routes(routes!(list, create))
+        .routes(routes!(show, delete))
         .routes(routes!(activate))
         .routes(routes!(rewind))
-        .routes(routes!(checkpoints))
-        .routes(routes!(checkpoint, set, unset))
-        .routes(routes!(restore))
 }
 
 /// The branches of a conversation.
@@ -40,7 +33,7 @@ pub(crate) fn router() -> OpenApiRouter<App> {
     params(("conversation" = String, Path, description = "Its id")),
     responses((status = 200, description = "All of them", body = BranchesDocument), ReadRefusals)
 )]
-async fn branches(
+async fn list(
     State(app): State<App>,
     Reader(owner): Reader,
     Path(id): Path<String>,
@@ -82,20 +75,7 @@ async fn create(
         Some(node) => Some(node_id(node)?),
         None => chat.head().await?,
     };
-    let name = BranchName::new(&asked.name).map_err(EngineError::from)?;
-    let new = NewBranch {
-        base,
-        label: BranchLabel::Named(name),
-        activate: Activation::Keep,
-    };
-    let change = RefChange::CreateBranch(new);
-    let store = app.engine().store();
-    let changed = store
-        .change_ref(&owner, chat.id(), change, app.engine().now_ms())
-        .await?;
-    let RefChanged::Branch(branch) = changed else {
-        return Err(StoreError::not_found(Thing::Branch, asked.name).into());
-    };
+    let branch = chat.create_branch_at(&asked.name, base).await?;
     let location = format!("/api/v1/conversations/{id}/branches/{}", branch.name);
     Ok((
         StatusCode::CREATED,
@@ -113,7 +93,7 @@ async fn create(
         ReadRefusals
     )
 )]
-async fn branch(
+async fn show(
     State(app): State<App>,
     Reader(owner): Reader,
     Path((id, name)): Path<(String, String)>,
@@ -196,95 +176,4 @@ async fn rewind(
         }
     };
     Ok((StatusCode::CREATED, Json(BranchDocument::from(&branch))))
-}
-
-/// The checkpoints of a conversation.
-#[utoipa::path(
-    get, path = "/conversations/{conversation}/checkpoints", tag = "branches",
-    params(("conversation" = String, Path, description = "Its id")),
-    responses((status = 200, description = "All of them", body = CheckpointsDocument), ReadRefusals)
-)]
-async fn checkpoints(
-    State(app): State<App>,
-    Reader(owner): Reader,
-    Path(id): Path<String>,
-) -> Result<Json<CheckpointsDocument>, Problem> {
-    let refs = open(&app, &owner, &id, None).await?.refs().await?;
-    let checkpoints = refs.checkpoints.iter().map(Into::into).collect();
-    Ok(Json(CheckpointsDocument { checkpoints }))
-}
-
-/// A checkpoint.
-#[utoipa::path(
-    get, path = "/conversations/{conversation}/checkpoints/{checkpoint}", tag = "branches",
-    params(("conversation" = String, Path, description = "Its id"), ("checkpoint" = String, Path, description = "Its name")),
-    responses((status = 200, description = "It", body = CheckpointDocument), ReadRefusals)
-)]
-async fn checkpoint(
-    State(app): State<App>,
-    Reader(owner): Reader,
-    Path((id, name)): Path<(String, String)>,
-) -> Result<Json<CheckpointDocument>, Problem> {
-    let name = CheckpointName::new(&name).map_err(EngineError::from)?;
-    let refs = open(&app, &owner, &id, None).await?.refs().await?;
-    let found = refs
-        .checkpoints
-        .iter()
-        .find(|checkpoint| checkpoint.name == name);
-    let found = found.ok_or_else(|| StoreError::not_found(Thing::Checkpoint, &name))?;
-    Ok(Json(found.into()))
-}
-
-/// Names the place where a branch ends; a checkpoint of that name is moved there.
-#[utoipa::path(
-    put, path = "/conversations/{conversation}/checkpoints/{checkpoint}", tag = "branches",
-    params(("conversation" = String, Path, description = "Its id"), ("checkpoint" = String, Path, description = "Its name"), OnBranch),
-    responses((status = 200, description = "It points there", body = CheckpointDocument), WriteRefusals)
-)]
-async fn set(
-    State(app): State<App>,
-    Writer(owner): Writer,
-    Path((id, name)): Path<(String, String)>,
-    Query(on): Query<OnBranch>,
-) -> Result<Json<CheckpointDocument>, Problem> {
-    let chat = open(&app, &owner, &id, on.branch.as_deref()).await?;
-    Ok(Json((&chat.checkpoint(&name).await?).into()))
-}
-
-/// Deletes a checkpoint's name; what it led to stays.
-#[utoipa::path(
-    delete, path = "/conversations/{conversation}/checkpoints/{checkpoint}", tag = "branches",
-    params(("conversation" = String, Path, description = "Its id"), ("checkpoint" = String, Path, description = "Its name")),
-    responses((status = 204, description = "The name is gone"), WriteRefusals)
-)]
-async fn unset(
-    State(app): State<App>,
-    Writer(owner): Writer,
-    Path((id, name)): Path<(String, String)>,
-) -> Result<StatusCode, Problem> {
-    open(&app, &owner, &id, None)
-        .await?
-        .delete_checkpoint(&name)
-        .await?;
-    Ok(StatusCode::NO_CONTENT)
-}
-
-/// Goes back to a checkpoint: a new branch that ends there, made active.
-#[utoipa::path(
-    post, path = "/conversations/{conversation}/checkpoints/{checkpoint}/restore", tag = "branches",
-    params(("conversation" = String, Path, description = "Its id"), ("checkpoint" = String, Path, description = "Its name"), Once),
-    responses((status = 201, description = "The new branch", body = BranchDocument), WriteRefusals)
-)]
-async fn restore(
-    State(app): State<App>,
-    Writer(owner): Writer,
-    Path((id, name)): Path<(String, String)>,
-) -> Result<impl IntoResponse, Problem> {
-    let chat: Conversation = open(&app, &owner, &id, None).await?;
-    let branch = chat.restore(&name).await?;
-    Ok((StatusCode::CREATED, Json(BranchDocument::from(&branch))))
-}
-
-fn node_id(text: &str) -> Result<NodeId, Problem> {
-    Ok(text.parse::<NodeId>().map_err(EngineError::from)?)
 }

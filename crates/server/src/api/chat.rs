@@ -1,6 +1,6 @@
 //! Opening what a path names.
 
-use contexture::ir::{BranchName, ConversationId};
+use contexture::ir::{BranchName, ConversationId, NodeId};
 use contexture::store::At;
 use contexture::{Conversation, EngineError, Owner};
 use serde::Deserialize;
@@ -35,6 +35,11 @@ pub(crate) async fn open(
 /// A conversation's id, by its rule.
 pub(crate) fn conversation_id(id: &str) -> Result<ConversationId, Problem> {
     Ok(ConversationId::new(id).map_err(EngineError::from)?)
+}
+
+/// A node's id, as it is written.
+pub(crate) fn node_id(text: &str) -> Result<NodeId, Problem> {
+    Ok(text.parse::<NodeId>().map_err(EngineError::from)?)
 }
 
 /// A branch as the end of a path.

@@ -5,16 +5,14 @@ use std::sync::Arc;
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::IntoResponse;
-use contexture::EngineError;
 use contexture::compile::Target;
 use contexture::engine::{CompactOptions, CompactSpan, WrittenSummary};
-use contexture::ir::NodeId;
 use serde::Deserialize;
 use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use crate::api::chat::{OnBranch, open};
+use crate::api::chat::{OnBranch, node_id, open};
 use crate::api::idempotency::Once;
 use crate::api::refusals::{ReadRefusals, WriteRefusals};
 use crate::api::texts::format;
@@ -149,8 +147,4 @@ async fn uncompact(
     let chat = open(&app, &owner, &id, on.branch.as_deref()).await?;
     chat.uncompact(node).await?;
     Ok(StatusCode::NO_CONTENT)
-}
-
-fn node_id(text: &str) -> Result<NodeId, Problem> {
-    Ok(text.parse::<NodeId>().map_err(EngineError::from)?)
 }

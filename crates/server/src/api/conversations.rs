@@ -69,7 +69,7 @@ async fn list(
     let after = match &listing.after {
         Some(cursor) => {
             let (updated_ms, id): (i64, String) = page::place(&owner, LIST, cursor)?;
-            let id = id.parse().map_err(contexture::EngineError::from)?;
+            let id = conversation_id(&id)?;
             Some(Cursor { updated_ms, id })
         }
         None => None,

@@ -4,7 +4,7 @@ use axum::extract::State;
 use axum::http::header::ETAG;
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::IntoResponse;
-use contexture::ir::{Item, NodeId, Raw, UiMessage, message};
+use contexture::ir::{Item, Raw, UiMessage, message};
 use contexture::store::{At, NodeQuery, ReadRequest, Span};
 use contexture::{EngineError, For};
 use serde::{Deserialize, Serialize};
@@ -12,7 +12,7 @@ use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use crate::api::chat::{OnBranch, conversation_id, open};
+use crate::api::chat::{OnBranch, conversation_id, node_id, open};
 use crate::api::idempotency::{Once, Operation};
 use crate::api::refusals::{ReadRefusals, WriteRefusals};
 use crate::api::{etag, page};
@@ -255,8 +255,4 @@ async fn item(
         .first()
         .ok_or_else(|| Problem::new(Code::NotFound, format!("no node {node:?}")))?;
     Ok(Json(NodeDocument::try_from(&**first)?))
-}
-
-fn node_id(text: &str) -> Result<NodeId, Problem> {
-    Ok(text.parse::<NodeId>().map_err(EngineError::from)?)
 }

@@ -3,6 +3,7 @@
 mod blobs;
 mod branches;
 mod chat;
+mod checkpoints;
 mod compactions;
 mod compile;
 mod compress;
@@ -36,6 +37,7 @@ pub(crate) fn router() -> OpenApiRouter<App> {
         .merge(conversations::router())
         .merge(messages::router())
         .merge(branches::router())
+        .merge(checkpoints::router())
         .merge(search::router())
         .merge(events::router())
         .merge(reading::router())

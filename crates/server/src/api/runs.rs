@@ -2,15 +2,14 @@
 
 use axum::extract::State;
 use axum::http::StatusCode;
-use contexture::ir::NodeId;
+use contexture::Owner;
 use contexture::runs::{Decision, RunEntry, decide, runs, waiting_calls};
-use contexture::{EngineError, Owner};
 use serde::Deserialize;
 use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use crate::api::chat::open;
+use crate::api::chat::{node_id, open};
 use crate::api::idempotency::Once;
 use crate::api::refusals::{ReadRefusals, WriteRefusals};
 use crate::app::App;
@@ -102,7 +101,7 @@ async fn settle(
     Json(asked): Json<DecisionDocument>,
 ) -> Result<StatusCode, Problem> {
     let found = one(&app, &owner, &id, &run).await?;
-    let call: NodeId = asked.call.parse().map_err(EngineError::from)?;
+    let call = node_id(&asked.call)?;
     let waiting = waiting_calls(app.engine(), &owner, &found).await?;
     if !waiting.iter().any(|waiting| waiting.node == call) {
         let code = Code::Of("not_waiting", StatusCode::CONFLICT);
@@ -134,9 +133,7 @@ async fn entries(
         Some(id) => Some(open(app, owner, id, None).await?),
         None => None,
     };
-    let mut found = runs(app.engine(), owner, chat.as_ref()).await?;
-    found.sort_by(|a, b| (b.began_ms, &b.run).cmp(&(a.began_ms, &a.run)));
-    Ok(found)
+    Ok(runs(app.engine(), owner, chat.as_ref()).await?)
 }
 
 async fn one(app: &App, owner: &Owner, conversation: &str, run: &str) -> Result<RunEntry, Problem> {

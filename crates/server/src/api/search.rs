@@ -1,17 +1,17 @@
 //! Full-text search.
 
 use axum::extract::State;
-use contexture::store::{Hidden, NodeKind, SearchCursor, SearchRequest, SearchScope, Words};
+use contexture::store::{Hidden, SearchCursor, SearchRequest, SearchScope, Words};
 use serde::{Deserialize, Serialize};
-use utoipa::{IntoParams, ToSchema};
+use utoipa::IntoParams;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use crate::api::chat::{at_branch, conversation_id};
+use crate::api::chat::{at_branch, conversation_id, node_id};
 use crate::api::page;
 use crate::api::refusals::ReadRefusals;
 use crate::app::App;
-use crate::documents::SearchDocument;
+use crate::documents::{ItemKind, SearchDocument};
 use crate::extract::{Json, Query, Reader};
 use crate::problem::{Code, Problem};
 
@@ -37,7 +37,7 @@ struct Asked {
     resource: Option<String>,
     /// Items of this kind only.
     #[param(inline)]
-    kind: Option<Kind>,
+    kind: Option<ItemKind>,
     /// Any word of the query will do; rare ones count more. Default: all are needed.
     any: Option<bool>,
     /// Also what people are not shown. Default: no.
@@ -47,33 +47,6 @@ struct Asked {
     limit: Option<usize>,
     /// Go on behind the page that gave this as `next`.
     after: Option<String>,
-}
-
-/// What kind of item.
-#[derive(Clone, Copy, Deserialize, ToSchema)]
-#[serde(rename_all = "lowercase")]
-enum Kind {
-    User,
-    Assistant,
-    Instruction,
-    Call,
-    Output,
-    Reasoning,
-    Compaction,
-}
-
-impl Kind {
-    const fn stored(self) -> NodeKind {
-        match self {
-            Self::User => NodeKind::User,
-            Self::Assistant => NodeKind::Assistant,
-            Self::Instruction => NodeKind::Instruction,
-            Self::Call => NodeKind::FunctionCall,
-            Self::Output => NodeKind::FunctionCallOutput,
-            Self::Reasoning => NodeKind::Reasoning,
-            Self::Compaction => NodeKind::Compaction,
-        }
-    }
 }
 
 /// A hit's place, as a cursor keeps it.
@@ -105,7 +78,7 @@ async fn search(
         } else {
             Words::All
         },
-        kinds: asked.kind.into_iter().map(Kind::stored).collect(),
+        kinds: asked.kind.into_iter().map(ItemKind::stored).collect(),
         hidden: if asked.hidden == Some(true) {
             Hidden::Include
         } else {
@@ -148,11 +121,10 @@ fn scope(asked: &Asked) -> Result<SearchScope, Problem> {
 }
 
 fn found_at(place: &Place) -> Result<SearchCursor, Problem> {
-    let node = place.node.parse().map_err(contexture::EngineError::from)?;
     Ok(SearchCursor {
         score: place.score,
         created_ms: place.created_ms,
         conversation: conversation_id(&place.conversation)?,
-        node,
+        node: node_id(&place.node)?,
     })
 }

@@ -3,7 +3,6 @@
 //! Not here: whole conversations of our own (`transfer`).
 
 use axum::extract::{Request, State};
-use axum::http::header::CONTENT_TYPE;
 use contexture::EngineError;
 use contexture::engine::ImportOptions;
 use contexture::sessions::{ReadOptions, SessionFormat, detect, read};
@@ -17,10 +16,10 @@ use crate::api::idempotency::Once;
 use crate::api::refusals::WriteRefusals;
 use crate::app::App;
 use crate::documents::{SessionDocument, SessionsDocument};
-use crate::extract::{Json, Query, Writer, body};
+use crate::extract::{Json, Query, Writer, body, must_be};
 use crate::problem::{Code, Problem};
 
-/// What a session may be said to be: a page of another site cannot say either unasked.
+/// What a session may be said to be.
 const KINDS: [&str; 2] = ["application/json", "application/jsonl"];
 
 pub(crate) fn router() -> OpenApiRouter<App> {
@@ -61,7 +60,7 @@ async fn keep(
     Query(said): Query<Said>,
     request: Request,
 ) -> Result<Json<SessionsDocument>, Problem> {
-    must_be_known(&request)?;
+    must_be(&KINDS, request.headers())?;
     let bytes = body(request, &app).await?;
     let text = std::str::from_utf8(&bytes)
         .map_err(|_| Problem::new(Code::BadBody, "the body is not UTF-8"))?;
@@ -105,19 +104,4 @@ async fn keep(
         kept.imported.push(document);
     }
     Ok(Json(kept))
-}
-
-fn must_be_known(request: &Request) -> Result<(), Problem> {
-    let said = request.headers().get(CONTENT_TYPE);
-    let said = said.and_then(|value| value.to_str().ok());
-    let said = said.unwrap_or_default();
-    let kind = said.split(';').next().unwrap_or_default().trim();
-    if KINDS.iter().any(|known| known.eq_ignore_ascii_case(kind)) {
-        return Ok(());
-    }
-    let detail = format!(
-        "expected `content-type: {}`, found {said:?}",
-        KINDS.join("` or `")
-    );
-    Err(Problem::new(Code::UnsupportedMediaType, detail))
 }

@@ -24,7 +24,7 @@ use utoipa_axum::routes;
 use crate::api::chat::open;
 use crate::api::refusals::{ReadRefusals, WriteRefusals};
 use crate::app::App;
-use crate::extract::{Json, Path, Query, Reader, Writer};
+use crate::extract::{Json, Path, Query, Reader, Writer, must_be};
 use crate::problem::{Code, Problem, chain};
 
 const LINES: &str = "application/jsonl";
@@ -200,15 +200,7 @@ async fn import(
     Writer(owner): Writer,
     request: Request,
 ) -> Result<Json<ImportedDocument>, Problem> {
-    let said = request
-        .headers()
-        .get(CONTENT_TYPE)
-        .and_then(|value| value.to_str().ok())
-        .unwrap_or_default();
-    if said.split(';').next().unwrap_or_default().trim() != LINES {
-        let detail = format!("expected `content-type: {LINES}`, found {said:?}");
-        return Err(Problem::new(Code::UnsupportedMediaType, detail));
-    }
+    must_be(&[LINES], request.headers())?;
     let store = app.engine().store();
     let longest = Import::longest_line(store.limits());
     let mut coming = request.into_body().into_data_stream();

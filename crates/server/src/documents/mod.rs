@@ -7,6 +7,7 @@ mod compaction;
 mod conversation;
 mod event;
 mod instant;
+mod kind;
 mod ledger;
 mod node;
 mod note;
@@ -23,10 +24,11 @@ pub use compaction::{CompactionDocument, CoverDocument, CoversDocument};
 pub use conversation::{ConversationDocument, ConversationsDocument};
 pub use event::{EventDocument, EventsDocument};
 pub use instant::instant;
+pub use kind::{ItemKind, kind};
 pub use ledger::{
     CacheUseDocument, LedgerDayDocument, LedgerDocument, LedgerEntryDocument, LedgerSumDocument,
 };
-pub use node::{MessagesDocument, NodeDocument, NodesDocument, SavedDocument, kind};
+pub use node::{MessagesDocument, NodeDocument, NodesDocument, SavedDocument};
 pub use note::{ExpiryDocument, NoteDocument, NoteDoneDocument, NotesDocument};
 pub use problem::ProblemDocument;
 pub use reading::{FoundDocument, LineDocument, PartDocument};

@@ -2,11 +2,12 @@
 
 use contexture::EngineError;
 use contexture::ir::Raw;
-use contexture::store::{Node, NodeKind};
+use contexture::store::Node;
 use serde::Serialize;
 use utoipa::ToSchema;
 
 use crate::documents::instant::instant;
+use crate::documents::kind::kind;
 
 /// An item in the tree.
 #[derive(Clone, Debug, Serialize, ToSchema)]
@@ -48,21 +49,6 @@ impl TryFrom<&Node> for NodeDocument {
             created: instant(node.created_ms),
             item,
         })
-    }
-}
-
-/// What an item of a kind is called.
-#[must_use]
-pub const fn kind(kind: NodeKind) -> &'static str {
-    match kind {
-        NodeKind::User => "user",
-        NodeKind::Assistant => "assistant",
-        NodeKind::Instruction => "instruction",
-        NodeKind::FunctionCall => "call",
-        NodeKind::FunctionCallOutput => "output",
-        NodeKind::Reasoning => "reasoning",
-        NodeKind::Compaction => "compaction",
-        _ => "other",
     }
 }
 

@@ -5,7 +5,7 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use crate::documents::instant::instant;
-use crate::documents::node::kind;
+use crate::documents::kind::kind;
 
 /// What a search found, best first.
 #[derive(Clone, Debug, Serialize, ToSchema)]

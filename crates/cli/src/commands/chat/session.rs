@@ -49,7 +49,8 @@ impl Chat<'_> {
     /// Tells which runs of the conversation wait for a decision, from before this chat.
     pub(super) async fn tell_waiting(&self) -> Outcome<()> {
         let (engine, owner) = (self.conversation.engine(), self.conversation.owner());
-        for entry in runs(engine, owner, Some(&self.conversation)).await? {
+        let found = runs(engine, owner, Some(&self.conversation)).await?;
+        for entry in found.into_iter().rev() {
             if entry.status == RunStatus::Waiting {
                 let calls = waiting_calls(engine, owner, &entry).await?;
                 say::aside(&format!("run {} ", short(&entry.run)));

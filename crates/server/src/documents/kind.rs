@@ -1,0 +1,79 @@
+//! Kinds of items, by their words.
+
+use contexture::store::NodeKind;
+use serde::Deserialize;
+use utoipa::ToSchema;
+
+/// A kind of item that can be asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, ToSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum ItemKind {
+    /// What a user said.
+    User,
+    /// What a model said.
+    Assistant,
+    /// What a developer or system said.
+    Instruction,
+    /// A call of a tool.
+    Call,
+    /// A tool's output.
+    Output,
+    /// A model's thoughts.
+    Reasoning,
+    /// What stands for a compacted span.
+    Compaction,
+}
+
+impl ItemKind {
+    /// All of them.
+    pub const ALL: [Self; 7] = [
+        Self::User,
+        Self::Assistant,
+        Self::Instruction,
+        Self::Call,
+        Self::Output,
+        Self::Reasoning,
+        Self::Compaction,
+    ];
+
+    /// The kind of this word.
+    #[must_use]
+    pub fn named(word: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|kind| kind.as_str() == word)
+    }
+
+    /// As the store has it.
+    #[must_use]
+    pub const fn stored(self) -> NodeKind {
+        match self {
+            Self::User => NodeKind::User,
+            Self::Assistant => NodeKind::Assistant,
+            Self::Instruction => NodeKind::Instruction,
+            Self::Call => NodeKind::FunctionCall,
+            Self::Output => NodeKind::FunctionCallOutput,
+            Self::Reasoning => NodeKind::Reasoning,
+            Self::Compaction => NodeKind::Compaction,
+        }
+    }
+
+    /// The lower-case word.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        kind(self.stored())
+    }
+}
+
+/// What an item of a kind is called.
+#[must_use]
+pub const fn kind(kind: NodeKind) -> &'static str {
+    match kind {
+        NodeKind::User => "user",
+        NodeKind::Assistant => "assistant",
+        NodeKind::Instruction => "instruction",
+        NodeKind::FunctionCall => "call",
+        NodeKind::FunctionCallOutput => "output",
+        NodeKind::Reasoning => "reasoning",
+        NodeKind::Compaction => "compaction",
+        _ => "other",
+    }
+}
