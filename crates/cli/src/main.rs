@@ -28,7 +28,6 @@ mod stream;
 mod talk;
 mod target;
 mod terminal;
-mod tree;
 mod view;
 mod wait;
 mod words;

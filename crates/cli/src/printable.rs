@@ -3,26 +3,8 @@
 use std::borrow::Cow;
 
 use contexture::compile::figures::is_unsafe;
-pub(crate) use contexture::compile::figures::{counted, grouped};
+pub(crate) use contexture::compile::figures::{counted, grouped, one_line};
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
-
-/// The text on one line: control characters and runs of white space become one space, so that nothing in a
-/// stored message can move the cursor or colour the screen.
-pub(crate) fn one_line(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    let mut space = true;
-    for c in text.chars() {
-        let blank = c.is_whitespace() || is_unsafe(c);
-        match (blank, space) {
-            (true, true) => {}
-            (true, false) => out.push(' '),
-            (false, _) => out.push(c),
-        }
-        space = blank;
-    }
-    out.truncate(out.trim_end().len());
-    out
-}
 
 /// The text with its lines; control characters other than tab and newline shown as `�`.
 pub(crate) fn lines(text: &str) -> Cow<'_, str> {

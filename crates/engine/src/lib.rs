@@ -62,6 +62,7 @@ mod spans;
 mod state_list;
 mod state_node;
 mod targets;
+pub mod tree;
 mod unreplayable;
 mod usage;
 mod whole_path;

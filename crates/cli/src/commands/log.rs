@@ -3,27 +3,25 @@
 use std::fmt::Write as _;
 
 use clap::Args;
-use contexture::Item;
-use contexture::engine::CoverEntry;
+use contexture::engine::tree::{
+    Covered, Entries, Entry, Row, Summary, Tree, first, item, load, rows, shorten,
+};
 use contexture::ir::NodeId;
-use contexture::tokens::{Encoding, TokenCounter, counter_for};
+use contexture::tokens::{Encoding, counter_for};
+use contexture_server::documents::LogDocument;
 use owo_colors::OwoColorize as _;
-use serde_json::{Value, json};
 
-use crate::ago::{ago, instant, now_ms};
+use crate::ago::{ago, now_ms};
 use crate::exit::Exit;
 use crate::failure::Outcome;
 use crate::globals::Globals;
-use crate::printable::{clip, counted, grouped, one_line, pad, pad_left, width};
-use crate::tree::{Covered, Entries, Entry, Row, Tree, first, item, load, rows, shorten};
+use crate::printable::{clip, counted, grouped, pad, pad_left, width};
 use crate::{database, say, terminal};
 
 /// The most columns that names of branches and checkpoints take.
 const LABELS: usize = 28;
 /// The width of a drawing that does not go to a terminal.
 const PLAIN_WIDTH: usize = 100;
-/// How much of a long text is looked at for its first line.
-const PREVIEW_BYTES: usize = 1_000;
 
 /// Draw a conversation: messages, branches, checkpoints
 #[derive(Debug, Args)]
@@ -71,68 +69,12 @@ pub(crate) async fn run(arguments: &Arguments, globals: &Globals) -> Outcome {
         all = first(&all, &entries, arguments.limit);
     }
     if globals.json {
-        say::json(&document(
-            &arguments.conversation,
-            &tree,
-            &entries,
-            &all,
-            &covers,
-        )?)?;
+        let document = LogDocument::new(chat.id(), &tree, &entries, &all, &covers);
+        say::json(&document?)?;
     } else {
         say::styled(&drawing(&tree, &entries, &all, &covered)?)?;
     }
     Ok(Exit::Done)
-}
-
-/// What is said of one entry.
-struct Summary {
-    text: String,
-    tokens: u64,
-}
-
-fn summary(entry: &Entry, counter: &dyn TokenCounter) -> Outcome<Summary> {
-    let mut said = String::new();
-    let mut done = Vec::new();
-    let mut outputs = String::new();
-    let mut thoughts = String::new();
-    let mut tokens = 0;
-    for node in &entry.nodes {
-        let item = item(node)?;
-        let text = item.text();
-        tokens += counter.count(&text).count;
-        let preview = one_line(&beginning(&text));
-        match &item {
-            Item::FunctionCall(call) => done.push(one_line(&call.name)),
-            Item::FunctionCallOutput(_) if outputs.is_empty() => outputs = preview,
-            Item::Reasoning(_) if thoughts.is_empty() => {
-                thoughts = format!("(reasoning) {preview}")
-            }
-            Item::Message(_) | Item::Compaction(_) if said.is_empty() && !preview.is_empty() => {
-                said = format!("\"{preview}\"");
-            }
-            Item::Extension(extension) if entry.nodes.len() == 1 => {
-                said = match extension.kind.as_str() {
-                    "ctx:state" => "(state changed)".to_owned(),
-                    kind => one_line(kind),
-                }
-            }
-            _ => {}
-        }
-    }
-    let text = match (said.is_empty(), done.is_empty()) {
-        (false, _) => said,
-        (true, false) => done.join(", "),
-        (true, true) if outputs.is_empty() => thoughts.trim_end().to_owned(),
-        (true, true) => outputs,
-    };
-    Ok(Summary { text, tokens })
-}
-
-fn beginning(text: &str) -> String {
-    let end = (0..=PREVIEW_BYTES.min(text.len()))
-        .rev()
-        .find(|at| text.is_char_boundary(*at));
-    text.get(..end.unwrap_or(0)).unwrap_or_default().to_owned()
 }
 
 fn id_of(entry: &Entry, digits: usize) -> String {
@@ -141,70 +83,6 @@ fn id_of(entry: &Entry, digits: usize) -> String {
         .map(|node| node.id.to_string())
         .unwrap_or_default();
     id.get(..digits).unwrap_or(&id).to_owned()
-}
-
-fn document(
-    conversation: &str,
-    tree: &Tree,
-    entries: &Entries,
-    rows: &[Row],
-    covers: &[CoverEntry],
-) -> Outcome<Value> {
-    let counter = counter_for(Encoding::O200kBase);
-    let head = |place: Option<usize>| {
-        let entry = place.and_then(|place| entries.0.get(place));
-        entry.and_then(Entry::head).map(|node| node.id.to_string())
-    };
-    let mut list = Vec::new();
-    let (mut hidden, mut hidden_heads) = (0, 0);
-    for row in rows {
-        let place = match row {
-            Row::Entry { entry, .. } => entry,
-            Row::Hidden { entries, heads } => {
-                hidden += entries;
-                hidden_heads += heads;
-                continue;
-            }
-            Row::Join { .. } | Row::Elided { .. } | Row::Covered { .. } | Row::Gap => continue,
-        };
-        let Some(entry) = entries.0.get(*place) else {
-            continue;
-        };
-        let Some(node) = entry.head() else { continue };
-        let said = summary(entry, counter)?;
-        list.push(json!({
-            "id": node.id.to_string(),
-            "message": node.message(),
-            "parent": head(entry.parent),
-            "role": entry.role(),
-            "text": said.text.trim_matches('"'),
-            "items": entry.nodes.len(),
-            "calls": entry.calls(),
-            "tokens": said.tokens,
-            "created": instant(node.created_ms),
-            "branches": entry.branches,
-            "checkpoints": entry.checkpoints,
-            "active": entry.active,
-        }));
-    }
-    let branches = tree.refs.branches.iter().map(|branch| {
-        json!({
-            "name": branch.name.as_str(), "head": branch.head.map(|head| head.to_string()),
-            "active": branch.active, "messages": branch.messages, "items": branch.nodes,
-        })
-    });
-    Ok(json!({
-        "conversation": conversation,
-        "branches": branches.collect::<Vec<_>>(),
-        "entries": list,
-        "compactions": covers.iter().map(|cover| json!({
-            "compaction": cover.compaction.to_string(),
-            "first": cover.first.to_string(),
-            "last": cover.last.to_string(),
-        })).collect::<Vec<_>>(),
-        "hidden": hidden,
-        "hidden_heads": hidden_heads,
-    }))
 }
 
 /// One row, before its columns are aligned.
@@ -232,7 +110,7 @@ fn drawing(tree: &Tree, entries: &Entries, rows: &[Row], covered: &Covered) -> O
     for row in rows {
         lines.push(match row {
             Row::Entry { lane, entry } => match entries.0.get(*entry) {
-                Some(entry) => entry_line(entry, *lane, &summary(entry, counter)?, digits, now),
+                Some(entry) => entry_line(entry, *lane, &Summary::of(entry, counter)?, digits, now),
                 None => continue,
             },
             Row::Join { lane } => graph_line(format!("{}├─╯", "│ ".repeat(*lane)), String::new()),
@@ -278,7 +156,7 @@ fn stood_for(
     let mut tokens = 0;
     for (place, entry) in entries.0.iter().enumerate() {
         if covered.by(place) == compaction {
-            tokens += summary(entry, counter)?.tokens;
+            tokens += Summary::of(entry, counter)?.tokens;
         }
     }
     let node = compaction.and_then(|id| tree.nodes.get(*tree.places.get(&id)?));

@@ -18,8 +18,8 @@ use crate::failure::{Failure, Outcome};
 use crate::globals::Globals;
 use crate::place::{Place, find};
 use crate::printable::{lines, one_line};
-use crate::tree::item;
 use crate::{database, say};
+use contexture::engine::tree::item;
 
 /// Show one message, whole
 #[derive(Debug, Args)]

@@ -39,6 +39,25 @@ pub fn is_unsafe(c: char) -> bool {
     c.is_control() || matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
+/// The text on one line: control characters and runs of white space become one space, so that nothing in a
+/// stored message can move the cursor or colour the screen.
+#[must_use]
+pub fn one_line(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut space = true;
+    for c in text.chars() {
+        let blank = c.is_whitespace() || is_unsafe(c);
+        match (blank, space) {
+            (true, true) => {}
+            (true, false) => out.push(' '),
+            (false, _) => out.push(c),
+        }
+        space = blank;
+    }
+    out.truncate(out.trim_end().len());
+    out
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

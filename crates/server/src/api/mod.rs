@@ -12,6 +12,7 @@ mod etag;
 mod events;
 mod idempotency;
 mod ledger;
+mod log;
 mod memory;
 mod messages;
 mod page;
@@ -38,6 +39,7 @@ pub(crate) fn router() -> OpenApiRouter<App> {
         .merge(messages::router())
         .merge(branches::router())
         .merge(checkpoints::router())
+        .merge(log::router())
         .merge(search::router())
         .merge(events::router())
         .merge(reading::router())

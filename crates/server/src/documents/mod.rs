@@ -9,6 +9,7 @@ mod event;
 mod instant;
 mod kind;
 mod ledger;
+mod log;
 mod node;
 mod note;
 mod problem;
@@ -28,6 +29,7 @@ pub use kind::{ItemKind, kind};
 pub use ledger::{
     CacheUseDocument, LedgerDayDocument, LedgerDocument, LedgerEntryDocument, LedgerSumDocument,
 };
+pub use log::{EntryDocument, LogDocument};
 pub use node::{MessagesDocument, NodeDocument, NodesDocument, SavedDocument};
 pub use note::{ExpiryDocument, NoteDocument, NoteDoneDocument, NotesDocument};
 pub use problem::ProblemDocument;

@@ -19,6 +19,7 @@ mod described;
 mod events;
 mod keys;
 mod listening;
+mod log;
 mod mcp;
 mod messages;
 mod notes;

@@ -63,6 +63,12 @@ fn rows() -> Vec<(&'static str, &'static str, Sees, Value)> {
         ),
         (
             "get",
+            "/api/v1/conversations/{conversation}/log",
+            Nothing,
+            none(),
+        ),
+        (
+            "get",
             "/api/v1/conversations/{conversation}/items",
             Nothing,
             none(),

@@ -14,7 +14,7 @@ use contexture::{CompiledCall, Conversation, Format, Item};
 use crate::commands::compile::product::Product;
 use crate::failure::{Failure, Outcome};
 use crate::order::Order;
-use crate::tree::item;
+use contexture::engine::tree::item;
 
 /// Compiles a document.
 ///
@@ -58,7 +58,7 @@ pub(crate) async fn of_conversation(
             let items = nodes
                 .iter()
                 .map(|node| item(node))
-                .collect::<Outcome<Vec<_>>>()?;
+                .collect::<Result<Vec<_>, _>>()?;
             let ids: Vec<String> = nodes
                 .iter()
                 .map(|node| node.message().into_owned())

@@ -24,8 +24,8 @@ use crate::failure::Outcome;
 use crate::globals::Globals;
 use crate::models::general;
 use crate::printable::{counted, grouped, lines, pad, pad_left};
-use crate::tree::{item, load};
 use crate::{say, terminal};
+use contexture::engine::tree::{item, load};
 
 /// So many items are read without being asked to.
 const READ_UNASKED: u64 = 200_000;

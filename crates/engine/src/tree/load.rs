@@ -3,32 +3,31 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use contexture::Conversation;
-use contexture::ir::NodeId;
-use contexture::store::{At, Node, ReadRequest, Refs, Span};
+use contexture_ir::{Item, NodeId};
+use contexture_store::{At, Node, ReadRequest, Refs, Span};
 
-use crate::explain;
-use crate::failure::{Failure, Outcome};
+use crate::conversation::Conversation;
+use crate::error::EngineError;
 
 /// Nodes read at a time.
 const PAGE: u64 = 1_024;
 
-/// Nodes and names.
+/// Nodes with their items, and names. Without the items: [`Conversation::tree`].
 #[derive(Debug, Default)]
-pub(crate) struct Tree {
+pub struct Tree {
     /// Parents before children.
-    pub(crate) nodes: Vec<Arc<Node>>,
+    pub nodes: Vec<Arc<Node>>,
     /// The place of each node in `nodes`.
-    pub(crate) places: HashMap<NodeId, usize>,
+    pub places: HashMap<NodeId, usize>,
     /// The names.
-    pub(crate) refs: Refs,
+    pub refs: Refs,
 }
 
 /// Reads the tree: from each name back to the first node that is known already.
 ///
 /// # Errors
 /// The store's.
-pub(crate) async fn load(chat: &Conversation) -> Outcome<Tree> {
+pub async fn load(chat: &Conversation) -> Result<Tree, EngineError> {
     let refs = chat.refs().await?;
     let branches = refs.branches.iter().filter_map(|branch| branch.head);
     let checkpoints = refs.checkpoints.iter().map(|checkpoint| checkpoint.node);
@@ -50,7 +49,11 @@ pub(crate) async fn load(chat: &Conversation) -> Outcome<Tree> {
 }
 
 /// The nodes of the path to `end` that are not known, newest first.
-async fn fresh(chat: &Conversation, end: NodeId, tree: &Tree) -> Outcome<Vec<Arc<Node>>> {
+async fn fresh(
+    chat: &Conversation,
+    end: NodeId,
+    tree: &Tree,
+) -> Result<Vec<Arc<Node>>, EngineError> {
     let mut newest_first = Vec::new();
     let mut span = Span::Last(PAGE);
     loop {
@@ -60,10 +63,7 @@ async fn fresh(chat: &Conversation, end: NodeId, tree: &Tree) -> Outcome<Vec<Arc
             limit: None,
         };
         let store = chat.engine().store();
-        let page = store
-            .read(chat.owner(), chat.id(), request)
-            .await
-            .map_err(Failure::from)?;
+        let page = store.read(chat.owner(), chat.id(), request).await?;
         for node in page.nodes.iter().rev() {
             if tree.places.contains_key(&node.id) {
                 return Ok(newest_first);
@@ -82,7 +82,8 @@ async fn fresh(chat: &Conversation, end: NodeId, tree: &Tree) -> Outcome<Vec<Arc
 
 impl Tree {
     /// How many digits of an id tell it from all others; at least four.
-    pub(crate) fn id_digits(&self) -> usize {
+    #[must_use]
+    pub fn id_digits(&self) -> usize {
         let mut ids: Vec<String> = self.nodes.iter().map(|node| node.id.to_string()).collect();
         ids.sort_unstable();
         let shared = |pair: &[String]| match pair {
@@ -96,13 +97,13 @@ impl Tree {
     }
 }
 
-/// The item of a node, as far as it can be read.
+/// The item of a node.
 ///
 /// # Errors
 /// The node is damaged.
-pub(crate) fn item(node: &Node) -> Outcome<contexture::Item> {
-    contexture::Item::parse(&node.json).map_err(|error| {
-        let message = format!("stored item {}: {}", node.id, explain::chain(&error));
-        Failure::new(crate::exit::Exit::Database, "damaged", message)
+pub fn item(node: &Node) -> Result<Item, EngineError> {
+    Item::parse(&node.json).map_err(|source| EngineError::StoredItem {
+        node: node.id,
+        source,
     })
 }

@@ -2,8 +2,9 @@
 
 use std::collections::HashMap;
 
-use contexture::engine::CoverEntry;
-use contexture::ir::NodeId;
+use contexture_ir::NodeId;
+
+use crate::compaction::CoverEntry;
 
 use super::entry::Entries;
 use super::layout::Row;
@@ -11,11 +12,12 @@ use super::load::Tree;
 
 /// By entry: the compaction that stands for it, the outermost of several.
 #[derive(Debug, Default)]
-pub(crate) struct Covered(HashMap<usize, NodeId>);
+pub struct Covered(HashMap<usize, NodeId>);
 
 impl Covered {
     /// What these compactions stand for.
-    pub(crate) fn of(covers: &[CoverEntry], tree: &Tree, entries: &Entries) -> Self {
+    #[must_use]
+    pub fn of(covers: &[CoverEntry], tree: &Tree, entries: &Entries) -> Self {
         let mut by_node: HashMap<NodeId, NodeId> = HashMap::new();
         // The newest is the outermost.
         for cover in covers {
@@ -37,13 +39,15 @@ impl Covered {
     }
 
     /// The compaction that stands for an entry.
-    pub(crate) fn by(&self, entry: usize) -> Option<NodeId> {
+    #[must_use]
+    pub fn by(&self, entry: usize) -> Option<NodeId> {
         self.0.get(&entry).copied()
     }
 
     /// The rows with a single one for a stretch of entries that a compaction stands for; names and forks
     /// stay to be seen.
-    pub(crate) fn fold(&self, rows: Vec<Row>, entries: &Entries) -> Vec<Row> {
+    #[must_use]
+    pub fn fold(&self, rows: Vec<Row>, entries: &Entries) -> Vec<Row> {
         let mut out: Vec<Row> = Vec::with_capacity(rows.len());
         for row in rows {
             let folded = match row {

@@ -6,36 +6,38 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use contexture::ir::NodeId;
-use contexture::store::{Node, NodeKind};
+use contexture_ir::NodeId;
+use contexture_store::{Node, NodeKind};
 
-use crate::tree::load::Tree;
+use super::load::Tree;
 
 /// One line of the drawing.
 #[derive(Debug)]
-pub(crate) struct Entry {
+pub struct Entry {
     /// Its nodes, oldest first; never empty.
-    pub(crate) nodes: Vec<Arc<Node>>,
+    pub nodes: Vec<Arc<Node>>,
     /// The entry before it.
-    pub(crate) parent: Option<usize>,
+    pub parent: Option<usize>,
     /// The entries after it.
-    pub(crate) children: Vec<usize>,
+    pub children: Vec<usize>,
     /// Branches whose head it is, the active one first.
-    pub(crate) branches: Vec<String>,
+    pub branches: Vec<String>,
     /// Checkpoints that point to it.
-    pub(crate) checkpoints: Vec<String>,
+    pub checkpoints: Vec<String>,
     /// Whether the active branch ends here.
-    pub(crate) active: bool,
+    pub active: bool,
 }
 
 impl Entry {
     /// The newest node: what names point to.
-    pub(crate) fn head(&self) -> Option<&Arc<Node>> {
+    #[must_use]
+    pub fn head(&self) -> Option<&Arc<Node>> {
         self.nodes.last()
     }
 
     /// Who speaks: `user`, `assistant`, `tool`, `system`, `compaction`, `other`.
-    pub(crate) fn role(&self) -> &'static str {
+    #[must_use]
+    pub fn role(&self) -> &'static str {
         let rank = |node: &&Arc<Node>| match node.kind {
             NodeKind::User => 0,
             NodeKind::Assistant | NodeKind::FunctionCall | NodeKind::Reasoning => 1,
@@ -55,7 +57,8 @@ impl Entry {
     }
 
     /// How many functions were called.
-    pub(crate) fn calls(&self) -> u64 {
+    #[must_use]
+    pub fn calls(&self) -> u64 {
         let calls = self
             .nodes
             .iter()
@@ -64,18 +67,20 @@ impl Entry {
     }
 
     /// Whether nothing but its text is to be seen: no name, no fork.
-    pub(crate) fn is_plain(&self) -> bool {
+    #[must_use]
+    pub fn is_plain(&self) -> bool {
         self.branches.is_empty() && self.checkpoints.is_empty() && self.children.len() < 2
     }
 }
 
 /// The entries of a tree, parents before children.
 #[derive(Debug, Default)]
-pub(crate) struct Entries(pub(crate) Vec<Entry>);
+pub struct Entries(pub Vec<Entry>);
 
 impl Entries {
     /// Gathers the nodes of a tree.
-    pub(crate) fn of(tree: &Tree) -> Self {
+    #[must_use]
+    pub fn of(tree: &Tree) -> Self {
         let mut children: HashMap<NodeId, usize> = HashMap::new();
         for parent in tree.nodes.iter().filter_map(|node| node.parent) {
             *children.entry(parent).or_default() += 1;

@@ -6,7 +6,9 @@
 //! never leaves its lane, and as a side branch has at most half of what hangs off its fork, n entries
 //! need at most log n lanes beside the active branch's.
 
-use crate::tree::entry::Entries;
+use contexture_ir::NodeId;
+
+use super::entry::Entries;
 
 /// A straight stretch of more entries than this is shortened.
 const LONG: usize = 12;
@@ -17,21 +19,42 @@ const SHOWN_OLD: usize = 3;
 
 /// One row of the drawing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Row {
+pub enum Row {
     /// An entry in its lane.
-    Entry { lane: usize, entry: usize },
-    /// The lane beside ends: it left this one here.
-    Join { lane: usize },
-    /// So many entries of the lane are not shown.
-    Elided { lane: usize, entries: usize },
-    /// So many entries of the lane, of which this is the newest, are stood for by a compaction.
-    Covered {
+    Entry {
+        /// The lane, from 0.
         lane: usize,
+        /// Its place among the entries.
         entry: usize,
+    },
+    /// The lane beside ends: it left this one here.
+    Join {
+        /// This lane.
+        lane: usize,
+    },
+    /// Entries of a lane that are not shown.
+    Elided {
+        /// The lane.
+        lane: usize,
+        /// How many.
         entries: usize,
     },
-    /// So many entries are beyond the limit; at so many of them branches end.
-    Hidden { entries: usize, heads: usize },
+    /// Entries of a lane that a compaction stands for.
+    Covered {
+        /// The lane.
+        lane: usize,
+        /// The newest of them.
+        entry: usize,
+        /// How many.
+        entries: usize,
+    },
+    /// Entries beyond a limit.
+    Hidden {
+        /// How many.
+        entries: usize,
+        /// At how many of them branches end.
+        heads: usize,
+    },
     /// Between two trees that share nothing.
     Gap,
 }
@@ -42,7 +65,8 @@ enum Task {
 }
 
 /// All rows of all trees; those that hold the active branch first.
-pub(crate) fn rows(entries: &Entries) -> Vec<Row> {
+#[must_use]
+pub fn rows(entries: &Entries) -> Vec<Row> {
     let trunk = trunks(entries);
     let mut roots: Vec<usize> = Vec::new();
     for (place, entry) in entries.0.iter().enumerate() {
@@ -134,7 +158,8 @@ fn trunks(entries: &Entries) -> Trunks {
 }
 
 /// Shortens long straight stretches in which nothing happens.
-pub(crate) fn shorten(rows: Vec<Row>, entries: &Entries) -> Vec<Row> {
+#[must_use]
+pub fn shorten(rows: Vec<Row>, entries: &Entries) -> Vec<Row> {
     let plain = |row: &Row| match row {
         Row::Entry { lane, entry } => {
             let plain = entries.0.get(*entry).is_some_and(|entry| entry.is_plain());
@@ -161,7 +186,8 @@ pub(crate) fn shorten(rows: Vec<Row>, entries: &Entries) -> Vec<Row> {
 }
 
 /// The first `limit` entries, among them always the one where the active branch ends.
-pub(crate) fn first(rows: &[Row], entries: &Entries, limit: usize) -> Vec<Row> {
+#[must_use]
+pub fn first(rows: &[Row], entries: &Entries, limit: usize) -> Vec<Row> {
     let active = |row: &Row| match row {
         Row::Entry { entry, .. } => entries.0.get(*entry).is_some_and(|entry| entry.active),
         _ => false,
@@ -182,6 +208,30 @@ pub(crate) fn first(rows: &[Row], entries: &Entries, limit: usize) -> Vec<Row> {
         out.extend(hidden(rest, entries));
     }
     out
+}
+
+/// The `limit` entries behind the one that has the node `after`, or the newest ones; `None` where no entry has it.
+#[must_use]
+pub fn page(
+    rows: &[Row],
+    entries: &Entries,
+    after: Option<NodeId>,
+    limit: usize,
+) -> Option<Vec<Row>> {
+    let has = |row: &Row, id: NodeId| match row {
+        Row::Entry { entry, .. } => {
+            let entry = entries.0.get(*entry);
+            entry.is_some_and(|entry| entry.nodes.iter().any(|node| node.id == id))
+        }
+        _ => false,
+    };
+    let start = match after {
+        Some(id) => 1 + rows.iter().position(|row| has(row, id))?,
+        None => 0,
+    };
+    let rest = rows.get(start..)?;
+    let (shown, rest) = rest.split_at(nth_entry(rest, limit));
+    Some(shown.iter().copied().chain(hidden(rest, entries)).collect())
 }
 
 fn hidden(rows: &[Row], entries: &Entries) -> Option<Row> {

@@ -1,0 +1,72 @@
+//! What a message says, in one line.
+
+use contexture_compile::figures::one_line;
+use contexture_ir::Item;
+use contexture_tokens::TokenCounter;
+
+use super::entry::Entry;
+use super::load::item;
+use crate::error::EngineError;
+
+/// How much of a long text is looked at for its first line, in bytes.
+const PREVIEW_BYTES: usize = 1_000;
+
+/// What is said of one entry.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Summary {
+    /// The beginning of its text in quotes; else the functions that it calls, or what they gave.
+    pub text: String,
+    /// Tokens of its items' texts.
+    pub tokens: u64,
+}
+
+impl Summary {
+    /// An entry in one line, and its tokens.
+    ///
+    /// # Errors
+    /// A node of it is damaged.
+    pub fn of(entry: &Entry, counter: &dyn TokenCounter) -> Result<Self, EngineError> {
+        let mut said = String::new();
+        let mut done = Vec::new();
+        let mut outputs = String::new();
+        let mut thoughts = String::new();
+        let mut tokens = 0;
+        for node in &entry.nodes {
+            let item = item(node)?;
+            let text = item.text();
+            tokens += counter.count(&text).count;
+            let preview = one_line(beginning(&text));
+            match &item {
+                Item::FunctionCall(call) => done.push(one_line(&call.name)),
+                Item::FunctionCallOutput(_) if outputs.is_empty() => outputs = preview,
+                Item::Reasoning(_) if thoughts.is_empty() => {
+                    thoughts = format!("(reasoning) {preview}");
+                }
+                Item::Message(_) | Item::Compaction(_)
+                    if said.is_empty() && !preview.is_empty() =>
+                {
+                    said = format!("\"{preview}\"");
+                }
+                Item::Extension(extension) if entry.nodes.len() == 1 => {
+                    said = match extension.kind.as_str() {
+                        "ctx:state" => "(state changed)".to_owned(),
+                        kind => one_line(kind),
+                    }
+                }
+                _ => {}
+            }
+        }
+        let text = match (said.is_empty(), done.is_empty()) {
+            (false, _) => said,
+            (true, false) => done.join(", "),
+            (true, true) if outputs.is_empty() => thoughts.trim_end().to_owned(),
+            (true, true) => outputs,
+        };
+        Ok(Self { text, tokens })
+    }
+}
+
+fn beginning(text: &str) -> &str {
+    text.get(..text.floor_char_boundary(PREVIEW_BYTES))
+        .unwrap_or_default()
+}

@@ -1,0 +1,52 @@
+//! A conversation's tree, a page at a time.
+
+use serde_json::{Value, json};
+
+use crate::messages::talk;
+use crate::stand::Stand;
+
+#[tokio::test]
+async fn a_tree_is_shown_page_by_page() {
+    let stand = Stand::new().await;
+    let path = talk(&stand, "a", &["one", "two", "three"]).await;
+    let first = stand.get(&format!("{path}/items")).await.ok()["items"][0]["id"].clone();
+    stand
+        .post(&format!("{path}/rewind"), &json!({"node": first}))
+        .await
+        .ok();
+    let said = crate::messages::said("other");
+    stand.post(&format!("{path}/messages"), &said).await.ok();
+    let whole = stand.get(&format!("{path}/log")).await.ok();
+    let texts = |log: &Value| -> Vec<String> {
+        let entries = log["entries"].as_array().unwrap().iter();
+        entries
+            .map(|entry| entry["text"].as_str().unwrap().to_owned())
+            .collect()
+    };
+    assert_eq!(texts(&whole).len(), 4);
+    assert_eq!(texts(&whole).last().unwrap(), "one");
+    let active = &whole["entries"][0];
+    assert_eq!(
+        (&active["text"], &active["active"]),
+        (&json!("other"), &json!(true))
+    );
+    assert_eq!(active["parent"], first);
+    assert_eq!(whole["branches"].as_array().unwrap().len(), 2);
+    assert_eq!(
+        (&whole["hidden"], &whole["next"]),
+        (&json!(0), &Value::Null)
+    );
+
+    let (mut seen, mut after) = (Vec::new(), String::new());
+    for left in (0..4).rev() {
+        let page = stand.get(&format!("{path}/log?limit=1{after}")).await.ok();
+        assert_eq!(page["hidden"], left);
+        seen.extend(texts(&page));
+        after = format!("&after={}", page["next"].as_str().unwrap_or_default());
+    }
+    assert_eq!((seen, after.as_str()), (texts(&whole), "&after="));
+    stand
+        .get(&format!("{path}/log?after=x"))
+        .await
+        .refused(400, "bad_cursor");
+}
