@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use contexture::ir::ConversationId;
 use contexture::store::{Error as StoreError, ListConversations, Maintenance, Thing};
-use contexture::{Conversation, Engine, EngineError, Owner, PostgresStore};
+use contexture::{Catalogue, Conversation, Engine, EngineError, Owner, PostgresStore};
 
 use crate::exit::Exit;
 use crate::failure::{Failure, Outcome};
@@ -131,6 +131,17 @@ pub(crate) fn file(address: &str) -> Option<&Path> {
 /// A name that breaks the rule for owners.
 pub(crate) fn owner(globals: &Globals) -> Outcome<Owner> {
     Ok(globals.owner_given()?.unwrap_or_else(Owner::local))
+}
+
+/// The same conversation among these models.
+///
+/// # Errors
+/// The store's.
+pub(crate) async fn among(chat: &Conversation, catalogue: Catalogue) -> Outcome<Conversation> {
+    let engine = chat.engine().clone().with_catalogue(catalogue);
+    let again = engine.conversation(chat.id().as_str());
+    let again = again.owner(chat.owner().as_str());
+    Ok(again.branch(chat.branch().as_str()).existing().await?)
 }
 
 /// Opens a conversation that exists, on the named branch or the active one. The beginning of an id is

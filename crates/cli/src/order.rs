@@ -1,7 +1,9 @@
 //! What is to be compiled for whom: the arguments of `compile`, and its lines in a stream.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
+use contexture::catalogue::{Encoding, ModelSpec};
 use contexture::compile::{
     Band, CompileError, Compiled, Compiler, Content, Contribution, HistoryPolicy, Target,
 };
@@ -35,6 +37,24 @@ pub(crate) struct Order {
 }
 
 impl Order {
+    /// The models there are; with the one that is named, if its window is said and nobody knows it.
+    pub(crate) fn catalogue(&self) -> Cow<'static, Catalogue> {
+        let known = Catalogue::builtin();
+        match self.unknown() {
+            Some((name, window)) => {
+                Cow::Owned(known.with_model(ModelSpec::new(name, window, Encoding::Other)))
+            }
+            None => Cow::Borrowed(known),
+        }
+    }
+
+    /// The model that is named and nobody knows, and the window that is said of it.
+    pub(crate) fn unknown(&self) -> Option<(&str, u64)> {
+        let name = self.model.as_deref()?;
+        let unknown = Catalogue::builtin().resolve(name).is_err();
+        self.window.filter(|_| unknown).map(|window| (name, window))
+    }
+
     /// The target for what was written in `written_in` for the model `own`.
     ///
     /// For UI messages, which no model reads, the target is that of the model's own provider: what
@@ -45,7 +65,7 @@ impl Order {
     pub(crate) fn target(&self, own: Option<&str>, written_in: Option<Format>) -> Outcome<Target> {
         let model = models::choose(self.model.as_deref(), own, written_in, self.to);
         let format = match self.to {
-            Format::Ui => Format::of_provider(&Catalogue::builtin().resolve(&model)?.provider),
+            Format::Ui => Format::of_provider(&self.catalogue().resolve(&model)?.provider),
             Format::Items => {
                 return Err(
                     Failure::usage("items are not a request: no model reads them")
@@ -95,7 +115,8 @@ impl Order {
             .tools(transcript.tools.clone())
             // Nothing follows this call: there is no prefix to keep stable, so the window is filled.
             .history(self.view.policy(HistoryPolicy::for_one_call(), self.to));
-        let mut compiler = Compiler::new(Catalogue::builtin());
+        let catalogue = self.catalogue();
+        let mut compiler = Compiler::new(&catalogue);
         if self.view.compacts() {
             compiler = compiler.with_manifests();
         }

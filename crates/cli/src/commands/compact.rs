@@ -147,10 +147,7 @@ async fn asking(
     let format = answer.format(None, named)?;
     let model = answer.model(format)?;
     if let Some(catalogue) = answer.catalogue(format, named, None, globals) {
-        let engine = chat.engine().clone().with_catalogue(catalogue);
-        let again = engine.conversation(chat.id().as_str());
-        let again = again.owner(chat.owner().as_str());
-        *chat = again.branch(chat.branch().as_str()).existing().await?;
+        *chat = database::among(chat, catalogue).await?;
     }
     let target = Target::new(format, models::choose(named, None, None, format));
     Ok(Arc::new(ModelCompactor::new(model, target)))

@@ -73,7 +73,7 @@ pub(crate) fn run(arguments: &Arguments, globals: &Globals) -> Outcome {
         page(path, &render_html(report, &subject.title))?;
     }
     let items = match wanted {
-        Items::Wanted => Some(verdicts(&subject)?),
+        Items::Wanted => Some(verdicts(&subject, &order.catalogue())?),
         Items::NotWanted => None,
     };
     match (&arguments.html, globals.json) {
@@ -90,15 +90,15 @@ pub(crate) fn run(arguments: &Arguments, globals: &Globals) -> Outcome {
     Ok(Exit::Done)
 }
 
-fn verdicts(subject: &Subject) -> Outcome<Vec<ItemVerdict>> {
+fn verdicts(subject: &Subject, catalogue: &Catalogue) -> Outcome<Vec<ItemVerdict>> {
     let report = &subject.product.report;
-    let spec = Catalogue::builtin().resolve(&report.target.model)?;
+    let spec = catalogue.resolve(&report.target.model)?;
     let format: Format = report
         .target
         .format
         .parse()
         .map_err(|_| Failure::usage("the report names no format"))?;
-    let request = Target::new(format, &report.target.model).request(Catalogue::builtin())?;
+    let request = Target::new(format, &report.target.model).request(catalogue)?;
     let counter = counter_for(spec.encoding);
     Ok(explain_items(report, &subject.path, &request, counter))
 }

@@ -1,4 +1,4 @@
-//! `contexture rewind`: back to a message.
+//! `contexture rewind`: back to a message, or to the beginning.
 
 use clap::Args;
 
@@ -9,19 +9,24 @@ use crate::failure::Outcome;
 use crate::globals::Globals;
 use crate::place::{Place, find};
 
-/// Go back to a message: a new active branch that ends with it
+/// Go back to a message, or before the first: a new active branch that ends there
 ///
 /// Nothing is lost: what came after stays on the branch left behind.
 #[derive(Debug, Args)]
 #[command(after_long_help = "\
 Examples:
   contexture rewind support-42 51c2
+  contexture rewind support-42 --beginning    # an empty branch
   contexture branch switch support-42 main    # and back again")]
 pub(crate) struct Arguments {
     /// The conversation
     conversation: String,
     /// A message's id, or the beginning of an id that `log` shows
-    message: String,
+    #[arg(required_unless_present = "beginning")]
+    message: Option<String>,
+    /// Before the first message
+    #[arg(long, conflicts_with = "message")]
+    beginning: bool,
     /// The branch on which the message is looked for first; default: the active one
     #[arg(long, value_name = "BRANCH")]
     branch: Option<String>,
@@ -34,9 +39,12 @@ pub(crate) struct Arguments {
 pub(crate) async fn run(arguments: &Arguments, globals: &Globals) -> Outcome {
     let branch = arguments.branch.as_deref();
     let chat = database::conversation(globals, &arguments.conversation, branch).await?;
-    let branch = match find(&chat, &arguments.message).await? {
-        Place::Message(id, _) => chat.rewind(&id).await?,
-        Place::Node(node) => chat.rewind_to(node.id).await?,
+    let branch = match &arguments.message {
+        None => chat.clear().await?,
+        Some(message) => match find(&chat, message).await? {
+            Place::Message(id, _) => chat.rewind(&id).await?,
+            Place::Node(node) => chat.rewind_to(node.id).await?,
+        },
     };
     tell("now on", &branch, globals)?;
     Ok(Exit::Done)

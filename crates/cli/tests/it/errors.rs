@@ -128,6 +128,34 @@ fn bad_command_lines() {
 }
 
 #[test]
+fn a_model_that_nobody_knows_is_compiled_for_where_its_window_is_said() {
+    let place = Place::new();
+    place.write("chat.json", r#"[{"role":"user","content":"hi"}]"#);
+    let run =
+        place.run("compile chat.json --to openai-chat --model qwen9 --window 32k --report json");
+    assert_eq!(run.code, 0, "{}", run.err);
+    assert!(run.out.contains(r#""model":"qwen9""#), "{}", run.out);
+    assert!(
+        run.err.contains(r#""qwen9" is not in the catalogue"#),
+        "{}",
+        run.err
+    );
+    assert!(run.err.contains(r#""window":32000"#), "{}", run.err);
+    place.ok("import chat.json --conversation chat");
+    for source in ["chat.json", "chat"] {
+        let line =
+            format!("explain {source} --to anthropic --model qwen9 --window 32k --items -q --json");
+        let explained = place.json(&line);
+        assert_eq!(
+            explained["report"]["target"]["window"], 32_000,
+            "{explained}"
+        );
+        assert_eq!(explained["report"]["totals"]["exact"], false);
+        assert!(explained["items"].is_array(), "{explained}");
+    }
+}
+
+#[test]
 fn models() {
     let place = Place::new();
     let file = place.write("chat.json", r#"[{"role":"user","content":"hi"}]"#);

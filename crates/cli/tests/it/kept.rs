@@ -305,6 +305,22 @@ fn rewind_and_restore_open_branches() {
 }
 
 #[test]
+fn before_the_first_message_is_an_empty_branch() {
+    let place = place();
+    let branch = place.json("rewind support-42 --beginning --json");
+    assert_eq!(
+        (&branch["active"], &branch["messages"]),
+        (&true.into(), &0.into())
+    );
+    assert!(branch["head"].is_null(), "{branch}");
+    let all = place.json("log support-42 --all --json");
+    assert_eq!(all["entries"].as_array().unwrap().len(), 6, "{all}");
+    for line in ["rewind support-42", "rewind support-42 51c2 --beginning"] {
+        assert_eq!(place.run(line).code, 2, "{line}");
+    }
+}
+
+#[test]
 fn checkpoints_are_set_listed_and_deleted() {
     let place = place();
     assert!(place.ok("checkpoint support-42 here").contains("◆ here"));

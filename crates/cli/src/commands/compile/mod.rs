@@ -38,7 +38,8 @@ Examples:
 
 Without --model: the model the document was written for, if it is in the same format; else
 claude-sonnet-5 (anthropic, ui), gpt-5.4 (openai-chat, openai-responses), gemini-3.5-flash
-(gemini). `--to ui` gives {\"system\", \"messages\"}, the messages that fit the model.
+(gemini). One that is not known (`contexture doctor --models`) needs --window; its tokens are
+estimates. `--to ui` gives {\"system\", \"messages\"}, the messages that fit the model.
 
 With --jsonl, a line is {\"from\", \"input\", \"to\", \"model\", \"window\", \"reserve\", \"system\": [fragments]}
 and gives {\"payload\": …, \"report\": …}. What a line does not say is taken from the options.")]

@@ -2,6 +2,7 @@
 //!
 //! Not here: what becomes of the payload and of the report.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use clap::Args;
@@ -17,10 +18,11 @@ use crate::globals::Globals;
 use crate::input::Source;
 use crate::layering::LayerArguments;
 use crate::order::Order;
+use crate::printable::grouped;
 use crate::target::TargetArguments;
 use crate::view::ViewArguments;
 use crate::words::{render_format, session_format};
-use crate::{database, session};
+use crate::{database, say, session};
 
 /// The options.
 #[derive(Clone, Debug, Args)]
@@ -90,6 +92,12 @@ impl SubjectArguments {
         items: Items,
         globals: &Globals,
     ) -> Outcome<Subject> {
+        if let Some((model, window)) = order.unknown().filter(|_| !globals.quiet) {
+            say::warning(&format!(
+                "{model:?} is not in the catalogue: a window of {} tokens, tokens are estimates, no price is known",
+                grouped(window)
+            ));
+        }
         let Some(source) = self.file(name)? else {
             return self.stored(globals, name, order, items);
         };
@@ -159,6 +167,10 @@ impl SubjectArguments {
                         failure
                     }
                 })?;
+            let chat = match order.catalogue() {
+                Cow::Owned(catalogue) => database::among(&chat, catalogue).await?,
+                Cow::Borrowed(_) => chat,
+            };
             chat.set_layers(self.layers.layers(globals)?);
             let also: Vec<Contribution> = order.said().into_iter().collect();
             let target = order.target(None, None)?;
