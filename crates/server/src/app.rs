@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use contexture::Engine;
+use contexture::layers::builtin::Skill;
 use metrics_exporter_prometheus::PrometheusHandle;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -12,6 +13,7 @@ use crate::keys::Keys;
 use crate::load::Load;
 use crate::proxy::{Accounts, Outcomes, UpstreamFault, Upstreams};
 use crate::recorder::recorder;
+use crate::skills;
 
 /// What all handlers share: the engine, the configuration, who may call, who is calling. Cheap to clone.
 #[derive(Clone, Debug)]
@@ -28,12 +30,15 @@ struct Shared {
     upstreams: Upstreams,
     outcomes: Outcomes,
     accounts: Accounts,
+    skills: Vec<Skill>,
     closing: CancellationToken,
     tasks: TaskTracker,
 }
 
 impl App {
     /// Puts an engine behind a configuration.
+    ///
+    /// The folders of skills are read, which blocks on the file system.
     ///
     /// The figures of `/metrics` are those of the process; if the program has a recorder of its own already,
     /// `/metrics` is not there.
@@ -44,6 +49,7 @@ impl App {
         let keys = Keys::new(&config.keys, &config.server.owner);
         let load = Load::new(&config.server.limits);
         let upstreams = Upstreams::open(&config)?;
+        let skills = skills::load(&config.server.skills);
         Ok(Self {
             shared: Arc::new(Shared {
                 engine,
@@ -54,6 +60,7 @@ impl App {
                 upstreams,
                 outcomes: Outcomes::default(),
                 accounts: Accounts::default(),
+                skills,
                 closing: CancellationToken::new(),
                 tasks: TaskTracker::new(),
             }),
@@ -94,6 +101,11 @@ impl App {
 
     pub(crate) fn accounts(&self) -> &Accounts {
         &self.shared.accounts
+    }
+
+    /// The skills that are shown.
+    pub(crate) fn skills(&self) -> &[Skill] {
+        &self.shared.skills
     }
 
     /// What goes on beside requests; it is waited for at the end.

@@ -26,6 +26,7 @@ mod problem;
 mod proxy;
 mod recorder;
 mod routes;
+mod skills;
 mod token;
 
 pub use app::App;

@@ -163,12 +163,17 @@ impl Problem {
 
     /// The error of a library by its kind; what is a fault of this process is not told.
     fn of(word: &'static str, status: StatusCode, error: &dyn Error) -> Self {
-        let code = Code::Of(word, status);
         if status == StatusCode::INTERNAL_SERVER_ERROR {
-            tracing::error!(error = %chain(error), "a request failed");
-            return Self::new(code, "the server failed; its log says how");
+            return Self::fault(word, error);
         }
-        Self::new(code, chain(error))
+        Self::new(Code::Of(word, status), chain(error))
+    }
+
+    /// A fault of this process: the log says what it is.
+    pub(crate) fn fault(word: &'static str, error: &dyn Error) -> Self {
+        tracing::error!(error = %chain(error), "a request failed");
+        let code = Code::Of(word, StatusCode::INTERNAL_SERVER_ERROR);
+        Self::new(code, "the server failed; its log says how")
     }
 }
 

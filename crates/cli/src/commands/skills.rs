@@ -4,9 +4,10 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand};
-use contexture::layers::builtin::{AllowedTool, Skill, UnknownFields};
+use contexture::layers::builtin::UnknownFields;
+use contexture_server::documents::SkillDocument;
 use owo_colors::OwoColorize as _;
-use serde_json::{Map, Value, json};
+use serde_json::json;
 
 use crate::exit::Exit;
 use crate::failure::{Failure, Outcome};
@@ -86,6 +87,7 @@ pub(crate) fn run(arguments: &Arguments, globals: &Globals) -> Outcome {
 /// The output cannot be written.
 pub(crate) fn list(found: &Found, globals: &Globals) -> Outcome {
     if globals.json {
+        let document = |skill| SkillDocument::listed(skill).placed(skill);
         let skills: Vec<_> = found.skills.iter().map(document).collect();
         say::json(&json!({ "skills": skills, "problems": found.problems }))?;
         return Ok(Exit::Done);
@@ -147,12 +149,7 @@ fn show(found: &Found, name: &str, globals: &Globals) -> Outcome {
         return Err(missing(found, name));
     };
     if globals.json {
-        let mut document = document(skill);
-        document.insert(
-            "instructions".to_owned(),
-            skill.instructions.as_str().into(),
-        );
-        say::json(&document)?;
+        say::json(&SkillDocument::whole(skill).placed(skill))?;
     } else {
         say::raw(&lines(&skill.instructions))?;
     }
@@ -173,35 +170,5 @@ fn missing(found: &Found, name: &str) -> Failure {
     match names.as_slice() {
         [] => failure.hint("the folders hold no skill: FOLDER/NAME/SKILL.md"),
         names => failure.hint(format!("there are: {}", names.join(", "))),
-    }
-}
-
-/// A skill for programs, without its instructions.
-fn document(skill: &Skill) -> Map<String, Value> {
-    let tools: Vec<String> = skill.allowed_tools.iter().map(written).collect();
-    let folder = skill.folder.as_ref();
-    let fields = [
-        ("name", json!(skill.name)),
-        ("description", json!(skill.description)),
-        (
-            "path",
-            json!(folder.map(|folder| folder.display().to_string())),
-        ),
-        ("license", json!(skill.license)),
-        ("compatibility", json!(skill.compatibility)),
-        ("metadata", json!(skill.metadata)),
-        ("allowed_tools", json!(tools)),
-    ];
-    fields
-        .map(|(name, value)| (name.to_owned(), value))
-        .into_iter()
-        .collect()
-}
-
-/// `Read`, `Bash(git:*)`.
-fn written(tool: &AllowedTool) -> String {
-    match &tool.within {
-        Some(within) => format!("{}({within})", tool.tool),
-        None => tool.tool.to_string(),
     }
 }

@@ -22,6 +22,7 @@ mod requests;
 mod runs;
 mod search;
 mod sessions;
+mod skills;
 mod texts;
 mod transfer;
 
@@ -51,6 +52,7 @@ pub(crate) fn router() -> OpenApiRouter<App> {
         .merge(ledger::router())
         .merge(runs::router())
         .merge(sessions::router())
+        .merge(skills::router())
         .merge(texts::router())
         .merge(transfer::router());
     OpenApiRouter::new()

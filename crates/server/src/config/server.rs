@@ -1,6 +1,7 @@
 //! `[server]`: where it listens, and for whom.
 
 use std::net::{Ipv4Addr, SocketAddr};
+use std::path::PathBuf;
 
 use contexture::Owner;
 use schemars::JsonSchema;
@@ -22,6 +23,9 @@ pub struct ServerConfig {
     #[serde(deserialize_with = "named::parsed")]
     #[schemars(with = "String")]
     pub owner: Owner,
+    /// Folders of skills that are shown over HTTP, each skill as `FOLDER/NAME/SKILL.md`; of two of one name that of the earlier
+    /// folder. They are read when the server starts. Default: none.
+    pub skills: Vec<PathBuf>,
     /// How much one request, connection or owner may take.
     pub limits: LimitsConfig,
 }
@@ -32,6 +36,7 @@ impl Default for ServerConfig {
             listen: SocketAddr::from((Ipv4Addr::LOCALHOST, 8484)),
             db: None,
             owner: Owner::local(),
+            skills: Vec::new(),
             limits: LimitsConfig::default(),
         }
     }

@@ -18,6 +18,7 @@ mod request;
 mod run;
 mod search;
 mod session;
+mod skill;
 mod text;
 
 pub use branch::{BranchDocument, BranchesDocument, CheckpointDocument, CheckpointsDocument};
@@ -38,6 +39,7 @@ pub use request::{AnswerDocument, RequestDocument};
 pub use run::{RunDocument, RunsDocument, WaitingCallDocument};
 pub use search::{HitDocument, SearchDocument, SnippetDocument};
 pub use session::{PartedDocument, SessionDocument, SessionsDocument};
+pub use skill::{SkillDocument, SkillFileDocument, SkillsDocument};
 pub use text::{
     ConvertedDocument, CountDocument, CountsDocument, LossDocument, RenderedDocument,
     RepairDocument,

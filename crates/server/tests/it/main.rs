@@ -29,6 +29,7 @@ mod proxy;
 mod published;
 mod running;
 mod searching;
+mod skills;
 mod stand;
 mod texts;
 mod transfer;

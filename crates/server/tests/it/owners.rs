@@ -254,6 +254,10 @@ fn rows() -> Vec<(&'static str, &'static str, Sees, Value)> {
             Nothing,
             json!({"call": "{item}", "decision": "allow"}),
         ),
+        // They are the server's.
+        ("get", "/api/v1/skills", Open, none()),
+        ("get", "/api/v1/skills/{skill}", Nothing, none()),
+        ("get", "/api/v1/skills/{skill}/file?path=a", Nothing, none()),
         ("post", "/api/v1/count", Open, json!({"texts": ["a"]})),
         ("post", "/api/v1/render", Open, json!({"fragments": []})),
         (
@@ -281,6 +285,7 @@ impl Names {
             .replace("{note}", "language")
             .replace("{request}", &format!("req_{}", self.item))
             .replace("{run}", "run-1")
+            .replace("{skill}", "forms")
             .replace("{compaction}", &self.item)
             .replace("{blob}", &self.item)
     }

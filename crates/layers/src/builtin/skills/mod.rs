@@ -42,12 +42,9 @@ use crate::id::LayerId;
 use crate::layer::Layer;
 use crate::recall::Recall;
 use crate::spec::LayerSpec;
-use files::read_below;
 use functions::{LINES, LOAD, READ, functions};
 use substitute::substitute;
 
-/// The largest file that is read, in bytes.
-const FILE_BYTES: u64 = 1 << 20;
 /// The most characters of a file in one answer.
 const CHARACTERS: usize = 50_000;
 /// The most skills that are active at once.
@@ -241,16 +238,12 @@ impl Skills {
     }
 
     async fn read_file(&self, asked: FileRead) -> Result<Raw, FunctionError> {
-        let skill = self.need(&asked.name)?;
-        let folder = skill.folder.as_deref();
-        let place =
-            folder.and_then(|folder| Some((folder.parent()?, folder.file_name()?.to_str()?)));
-        let Some((above, name)) = place else {
+        let skill = self.need(&asked.name)?.clone();
+        if skill.folder.is_none() {
             let why = format!("the skill {} has no files", skill.name);
             return Err(FunctionError::Refused(why));
-        };
-        let (above, path) = (above.to_owned(), format!("{name}/{}", asked.path));
-        let reading = tokio::task::spawn_blocking(move || read_below(&above, &path, FILE_BYTES));
+        }
+        let reading = tokio::task::spawn_blocking(move || skill.read_file(&asked.path));
         let text = reading.await.map_err(LayerError::failed)?;
         let text = text.map_err(|error| FunctionError::Refused(error.to_string()))?;
         let from = Position {

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 
 use contexture_tools::Pattern;
 
-use super::files::SkillFileError;
+use super::files::{SkillFileError, read_below};
 
 /// The most characters of a name.
 const NAME: usize = 64;
@@ -15,6 +15,8 @@ const NAME: usize = 64;
 const DESCRIPTION: usize = 1024;
 /// The most characters of what a skill says of its surroundings.
 const COMPATIBILITY: usize = 500;
+/// The largest file beside a `SKILL.md`, in bytes.
+const FILE_BYTES: u64 = 1 << 20;
 
 /// Instructions that a model reads when it needs them.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -170,6 +172,23 @@ impl Skill {
         };
         skill.check()?;
         Ok(skill)
+    }
+
+    /// The text of a file of its folder, by its path there: names joined by `/`. Links are not followed, and at most 1 MiB is
+    /// read. This blocks on the file system.
+    ///
+    /// # Errors
+    /// [`SkillFileError`]: no such file, no path below the folder, no text, too large.
+    pub fn read_file(&self, path: &str) -> Result<String, SkillFileError> {
+        let folder = self.folder.as_deref();
+        let place =
+            folder.and_then(|folder| Some((folder.parent()?, folder.file_name()?.to_str()?)));
+        let Some((above, name)) = place else {
+            let name = path.chars().take(200).collect();
+            return Err(SkillFileError::Missing { name });
+        };
+        // The folder of skills is trusted, the skill's own is not: it is walked into from above.
+        read_below(above, &format!("{name}/{path}"), FILE_BYTES)
     }
 
     /// Holds the fields against the specification.

@@ -1,0 +1,97 @@
+//! The skills of this server: listed, read, and the files beside them.
+//!
+//! They are the server's and not an owner's: whoever may read sees them all.
+
+use axum::extract::State;
+use axum::http::StatusCode;
+use contexture::layers::builtin::{Skill, SkillFileError};
+use serde::Deserialize;
+use utoipa::IntoParams;
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+use crate::api::refusals::ReadRefusals;
+use crate::app::App;
+use crate::documents::{SkillDocument, SkillFileDocument, SkillsDocument};
+use crate::extract::{Json, Path, Query, Reader};
+use crate::problem::{Code, Problem};
+
+pub(crate) fn router() -> OpenApiRouter<App> {
+    OpenApiRouter::new()
+        .routes(routes!(list))
+        .routes(routes!(show))
+        .routes(routes!(file))
+}
+
+/// The skills in the folders that the configuration names (`server.skills`).
+#[utoipa::path(
+    get, path = "/skills", tag = "skills",
+    responses((status = 200, description = "All of them, without instructions", body = SkillsDocument), ReadRefusals)
+)]
+async fn list(State(app): State<App>, Reader(_): Reader) -> Json<SkillsDocument> {
+    let skills = app.skills().iter().map(SkillDocument::listed).collect();
+    Json(SkillsDocument { skills })
+}
+
+/// A skill with its instructions.
+#[utoipa::path(
+    get, path = "/skills/{skill}", tag = "skills",
+    params(("skill" = String, Path, description = "Its name")),
+    responses((status = 200, description = "It", body = SkillDocument), ReadRefusals)
+)]
+async fn show(
+    State(app): State<App>,
+    Reader(_): Reader,
+    Path(name): Path<String>,
+) -> Result<Json<SkillDocument>, Problem> {
+    Ok(Json(SkillDocument::whole(find(&app, &name)?)))
+}
+
+/// Which file.
+#[derive(Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+struct Which {
+    /// Its path in the skill's folder: at most 16 names joined by `/`.
+    path: String,
+}
+
+/// A file beside a skill's instructions: text of at most 1 MiB. Links are not followed.
+#[utoipa::path(
+    get, path = "/skills/{skill}/file", tag = "skills",
+    params(("skill" = String, Path, description = "The skill's name"), Which),
+    responses((status = 200, description = "It", body = SkillFileDocument), ReadRefusals)
+)]
+async fn file(
+    State(app): State<App>,
+    Reader(_): Reader,
+    Path(name): Path<String>,
+    Query(Which { path }): Query<Which>,
+) -> Result<Json<SkillFileDocument>, Problem> {
+    let skill = find(&app, &name)?.clone();
+    let asked = path.clone();
+    let read = tokio::task::spawn_blocking(move || skill.read_file(&asked)).await;
+    let text = read
+        .map_err(|error| Problem::fault("reading_stopped", &error))?
+        .map_err(|error| refused(&error))?;
+    Ok(Json(SkillFileDocument {
+        skill: name,
+        path,
+        text,
+    }))
+}
+
+fn find<'a>(app: &'a App, name: &str) -> Result<&'a Skill, Problem> {
+    let found = app.skills().iter().find(|skill| skill.name == name);
+    found.ok_or_else(|| Problem::new(Code::NotFound, format!("no skill {name:?}")))
+}
+
+fn refused(error: &SkillFileError) -> Problem {
+    let code = match error {
+        SkillFileError::Missing { .. } => Code::NotFound,
+        SkillFileError::BadPath { .. } => Code::BadQuery,
+        SkillFileError::Unreadable { .. } => return Problem::fault(error.kind(), error),
+        _ => Code::Of(error.kind(), StatusCode::UNPROCESSABLE_ENTITY),
+    };
+    Problem::new(code, error.to_string())
+}
