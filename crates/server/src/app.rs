@@ -10,6 +10,7 @@ use tokio_util::task::TaskTracker;
 
 use crate::config::Config;
 use crate::keys::Keys;
+use crate::live::Live;
 use crate::load::Load;
 use crate::proxy::{Accounts, Outcomes, UpstreamFault, Upstreams};
 use crate::recorder::recorder;
@@ -30,6 +31,7 @@ struct Shared {
     upstreams: Upstreams,
     outcomes: Outcomes,
     accounts: Accounts,
+    live: Live,
     skills: Vec<Skill>,
     closing: CancellationToken,
     tasks: TaskTracker,
@@ -60,6 +62,7 @@ impl App {
                 upstreams,
                 outcomes: Outcomes::default(),
                 accounts: Accounts::default(),
+                live: Live::default(),
                 skills,
                 closing: CancellationToken::new(),
                 tasks: TaskTracker::new(),
@@ -101,6 +104,11 @@ impl App {
 
     pub(crate) fn accounts(&self) -> &Accounts {
         &self.shared.accounts
+    }
+
+    /// Who is told of answers that are still coming.
+    pub(crate) fn live(&self) -> &Live {
+        &self.shared.live
     }
 
     /// The skills that are shown.

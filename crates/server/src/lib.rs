@@ -18,6 +18,7 @@ mod framing;
 mod keys;
 mod limits;
 mod listen;
+mod live;
 mod load;
 mod mcp;
 mod metrics;

@@ -11,7 +11,7 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use crate::app::App;
-use crate::documents::ProblemDocument;
+use crate::documents::{DeltaDocument, EventDocument, ProblemDocument};
 use crate::problem::{Code, Problem};
 use crate::{accept, api, audit, auth, extract, framing, limits, mcp, metrics, proxy};
 
@@ -23,7 +23,7 @@ use crate::{accept, api, audit, auth, extract, framing, limits, mcp, metrics, pr
         description = "Conversations that are kept, resolved and compiled.",
         license(name = "MIT OR Apache-2.0", identifier = "MIT OR Apache-2.0"),
     ),
-    components(schemas(ProblemDocument)),
+    components(schemas(DeltaDocument, EventDocument, ProblemDocument)),
     modifiers(&Keys),
     security((), ("key" = []), ("bearer" = [])),
 )]

@@ -7,8 +7,11 @@ use axum::http::header::ACCEPT;
 use axum::http::{HeaderMap, HeaderName};
 use axum::response::sse::{Event, KeepAlive, Sse};
 use axum::response::{IntoResponse as _, Response};
-use futures_util::{Stream, StreamExt as _};
+use futures_util::future::ready;
+use futures_util::{Stream, StreamExt as _, stream};
 use serde::Deserialize;
+use tokio::sync::broadcast::Receiver;
+use tokio::sync::broadcast::error::RecvError;
 use utoipa::IntoParams;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
@@ -17,7 +20,7 @@ use crate::api::chat::open;
 use crate::api::page;
 use crate::api::refusals::ReadRefusals;
 use crate::app::App;
-use crate::documents::{EventDocument, EventsDocument};
+use crate::documents::{DeltaDocument, EventDocument, EventsDocument};
 use crate::extract::{Json, Path, Query, Reader};
 use crate::problem::{Code, Problem, chain};
 
@@ -41,7 +44,9 @@ struct Listing {
 }
 
 /// What happened to a conversation, in order. Asked for `text/event-stream`, what happens from now on follows, until the
-/// conversation is deleted or the server stops; whoever comes back with `last-event-id` misses nothing.
+/// conversation is deleted or the server stops; whoever comes back with `last-event-id` misses nothing of it. Answers that
+/// pass through this server come piece by piece as they are streamed, as events `delta` without an id: those are not sent
+/// again.
 #[utoipa::path(
     get, path = "/conversations/{conversation}/events", tag = "events",
     params(
@@ -49,7 +54,7 @@ struct Listing {
         ("last-event-id" = Option<u64>, Header, description = "The number of the last event that was seen; it goes before `after`"),
     ),
     responses(
-        (status = 200, description = "The events", content((EventsDocument = "application/json"), (String = "text/event-stream"))),
+        (status = 200, description = "The events; of a stream the data are an EventDocument or, of `delta`, a DeltaDocument", content((EventsDocument = "application/json"), (String = "text/event-stream"))),
         ReadRefusals
     )
 )]
@@ -68,9 +73,10 @@ async fn events(
     let wants = headers.get(ACCEPT).and_then(|accept| accept.to_str().ok());
     if wants.is_some_and(|accept| accept.contains("text/event-stream")) {
         let closing = app.closing().clone();
-        let events = chat.follow(after).map(|event| Ok(sent(event)));
-        let events = events.take_until(closing.cancelled_owned());
-        return Ok(stream(events));
+        let deltas = pieces(app.live().follow(&owner, chat.id()));
+        let events = chat.follow(after).map(sent);
+        let all = until_the_end_of(events, deltas).map(Ok);
+        return Ok(following(all.take_until(closing.cancelled_owned())));
     }
     let found = app
         .engine()
@@ -82,7 +88,36 @@ async fn events(
     Ok(Json(EventsDocument { events, more }).into_response())
 }
 
-fn stream(events: impl Stream<Item = Result<Event, Infallible>> + Send + 'static) -> Response {
+/// Both as they come, as long as there may be more of the first.
+fn until_the_end_of(
+    events: impl Stream<Item = Event>,
+    deltas: impl Stream<Item = Event>,
+) -> impl Stream<Item = Event> {
+    let events = events.map(Some).chain(stream::once(ready(None)));
+    let both = stream::select(events, deltas.map(Some));
+    both.take_while(|event| ready(event.is_some()))
+        .filter_map(ready)
+}
+
+/// Pieces of answers. Whoever is too slow for them is told how many it missed.
+fn pieces(receiver: Receiver<DeltaDocument>) -> impl Stream<Item = Event> {
+    stream::unfold(receiver, async |mut receiver| {
+        let event = match receiver.recv().await {
+            Ok(delta) => {
+                let data = serde_json::to_string(&delta).unwrap_or_default();
+                Event::default().event("delta").data(data)
+            }
+            Err(RecvError::Lagged(missed)) => {
+                let data = format!("{{\"missed\":{missed}}}");
+                Event::default().event("lagged").data(data)
+            }
+            Err(RecvError::Closed) => return None,
+        };
+        Some((event, receiver))
+    })
+}
+
+fn following(events: impl Stream<Item = Result<Event, Infallible>> + Send + 'static) -> Response {
     Sse::new(events)
         .keep_alive(KeepAlive::default())
         .into_response()

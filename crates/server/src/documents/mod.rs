@@ -5,6 +5,7 @@
 mod branch;
 mod compaction;
 mod conversation;
+mod delta;
 mod event;
 mod instant;
 mod kind;
@@ -24,6 +25,7 @@ mod text;
 pub use branch::{BranchDocument, BranchesDocument, CheckpointDocument, CheckpointsDocument};
 pub use compaction::{CompactionDocument, CoverDocument, CoversDocument};
 pub use conversation::{ConversationDocument, ConversationsDocument};
+pub use delta::DeltaDocument;
 pub use event::{EventDocument, EventsDocument};
 pub use instant::instant;
 pub use kind::{ItemKind, kind};

@@ -4,7 +4,7 @@ use axum::http::HeaderMap;
 use axum::http::header::CONTENT_TYPE;
 use contexture::client::{Pieces, event_data, unpacked};
 use contexture::ir::Transcript;
-use contexture::wire::Accumulator;
+use contexture::wire::{Accumulator, StreamEvent};
 use contexture::{Format, Kind, lift};
 use futures_util::StreamExt as _;
 use serde_json::value::RawValue;
@@ -15,7 +15,7 @@ use crate::proxy::tee::{Ended, Heard};
 /// The longest answer that is read, unpacked.
 const MOST: usize = 64 << 20;
 
-/// What a model answered; `None` if nothing came that could be kept.
+/// What a model answered; `None` if nothing came that could be kept. Of a stream it is told what each event says.
 ///
 /// # Errors
 /// It cannot be read, or was not heard to its end.
@@ -23,6 +23,7 @@ pub(crate) async fn hear(
     format: Format,
     headers: &HeaderMap,
     heard: Heard,
+    tell: impl FnMut(Vec<StreamEvent>) + Send,
 ) -> Result<Option<Transcript>, Miss> {
     let (pieces, ended) = heard.split();
     let pieces = unpacked(headers, pieces).map_err(|error| Miss::of("answer", &error))?;
@@ -31,7 +32,7 @@ pub(crate) async fn hear(
         .and_then(|kind| kind.to_str().ok())
         .is_some_and(|kind| kind.trim_start().starts_with("text/event-stream"));
     let text = match is_events {
-        true => streamed(format, pieces).await?,
+        true => streamed(format, pieces, tell).await?,
         false => whole(format, pieces).await?,
     };
     let text = match (ended.get(), text) {
@@ -47,7 +48,11 @@ pub(crate) async fn hear(
 }
 
 /// The response that a stream of events comes to.
-async fn streamed(format: Format, pieces: Pieces) -> Result<Option<String>, Miss> {
+async fn streamed(
+    format: Format,
+    pieces: Pieces,
+    mut tell: impl FnMut(Vec<StreamEvent>) + Send,
+) -> Result<Option<String>, Miss> {
     let mut accumulator = accumulator(format)?;
     let mut events = Box::pin(event_data(pieces));
     let mut any = false;
@@ -57,7 +62,7 @@ async fn streamed(format: Format, pieces: Pieces) -> Result<Option<String>, Miss
             break;
         }
         let pushed = accumulator.push(&data);
-        pushed.map_err(|error| Miss::of("answer", &error))?;
+        tell(pushed.map_err(|error| Miss::of("answer", &error))?);
         any = true;
     }
     Ok(any.then(|| finished(&accumulator)))

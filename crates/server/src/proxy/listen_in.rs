@@ -10,6 +10,7 @@ use tokio::sync::oneshot;
 use crate::app::App;
 use crate::config::PolicyConfig;
 use crate::documents::RequestDocument;
+use crate::live::Belongs;
 use crate::proxy::answer;
 use crate::proxy::ledger::{self, Called};
 use crate::proxy::matching::{self, Asked, Miss, Stored};
@@ -50,7 +51,9 @@ pub(crate) fn listen_in(
             if !begun.status.is_success() {
                 return None;
             }
-            let heard = answer::hear(format, &begun.headers, begun.heard).await;
+            let mut teller = shared.live().teller(&asked.owner);
+            let tell = |events| teller.tell(events, || belongs(&told.now()));
+            let heard = answer::hear(format, &begun.headers, begun.heard, tell).await;
             Some((heard, begun.sent))
         };
         let stored = take_in(&shared, &asked, policy, &told, rewritten);
@@ -71,6 +74,16 @@ pub(crate) fn listen_in(
         }
     });
     (answering, rewriting)
+}
+
+/// Where an answer belongs, once its request is stored.
+fn belongs(document: &RequestDocument) -> Option<Belongs> {
+    document.matched.as_ref()?;
+    Some(Belongs {
+        request: document.id.clone(),
+        conversation: document.conversation.as_ref()?.parse().ok()?,
+        branch: document.branch.clone()?,
+    })
 }
 
 /// A request that is stored, and looked at if there is a policy.

@@ -5,6 +5,7 @@ use reqwest::Method;
 use serde_json::{Value, json};
 
 use crate::messages::{said, talk};
+use crate::proxy::{Proxied, chat, says};
 use crate::stand::Stand;
 
 /// Follows, and reads events as they come.
@@ -33,8 +34,17 @@ impl Following {
         }
     }
 
-    /// The next event's id and data; `None` at the end.
+    /// The id and data of the next event that has both; `None` at the end.
     async fn next(&mut self) -> Option<(String, Value)> {
+        loop {
+            if let (Some(id), data) = self.any().await? {
+                return Some((id, data));
+            }
+        }
+    }
+
+    /// The id, if there is one, and data of the next event that has data; `None` at the end.
+    async fn any(&mut self) -> Option<(Option<String>, Value)> {
         loop {
             if let Some((event, rest)) = self.rest.split_once("\n\n") {
                 let field = |name: &str| {
@@ -43,9 +53,9 @@ impl Following {
                         .find_map(|line| line.strip_prefix(name))
                         .map(|text| text.trim().to_owned())
                 };
-                let found = field("id:").zip(field("data:"));
+                let found = (field("id:"), field("data:"));
                 self.rest = rest.to_owned();
-                if let Some((id, data)) = found {
+                if let (id, Some(data)) = found {
                     return Some((id, serde_json::from_str(&data).unwrap()));
                 }
                 continue;
@@ -119,6 +129,64 @@ async fn whoever_comes_back_misses_nothing() {
         .request(Method::GET, &events)
         .header("last-event-id", "x");
     stand.send(bad).await.refused(400, "bad_header");
+}
+
+#[tokio::test]
+async fn an_answer_comes_piece_by_piece_and_then_whole() {
+    let proxied = Proxied::new().await;
+    let stand = &proxied.stand;
+    let path = talk(stand, "a", &[]).await;
+    let events = format!("{path}/events");
+    let mut following = Following::new(stand, &events, None).await;
+    let mut other = Following::new(
+        stand,
+        &format!("{}/events", talk(stand, "b", &[]).await),
+        None,
+    )
+    .await;
+    let mut body = chat(&[says(
+        "upstream: words 5\nupstream: call weather {\"city\":\"Rome\"}",
+    )]);
+    body["stream"] = json!(true);
+    let answer = proxied
+        .ask_with(
+            "/v1/chat/completions",
+            &body,
+            &[("x-contexture-conversation", "a")],
+        )
+        .await;
+    let outcome = proxied.outcome(&answer).await;
+    let (mut text, mut arguments, mut tools) = (String::new(), String::new(), Vec::new());
+    let mut last = None;
+    while last != outcome["answer"]["head"].as_str().map(str::to_owned) {
+        let (id, data) = following.any().await.unwrap();
+        if id.is_some() {
+            last = data["node"].as_str().map(str::to_owned);
+            continue;
+        }
+        assert_eq!(data["request"], outcome["id"], "{data}");
+        assert_eq!(data["branch"], "main");
+        let delta = data["delta"].as_str().unwrap_or_default();
+        match data["kind"].as_str().unwrap() {
+            "response.output_text.delta" => text += delta,
+            "response.function_call_arguments.delta" => arguments += delta,
+            _ => tools.extend(data["tool"].as_str().map(str::to_owned)),
+        }
+    }
+    assert_eq!(text.split_whitespace().count(), 5, "{text}");
+    assert_eq!(
+        (arguments.as_str(), tools),
+        (r#"{"city":"Rome"}"#, vec!["weather".to_owned()])
+    );
+    // What is whole is there for who comes late, its pieces are not; and who follows another conversation sees neither.
+    let mut late = Following::new(stand, &events, Some("1")).await;
+    assert!(late.any().await.unwrap().0.is_some());
+    assert_eq!(other.any().await.unwrap().1["kind"], "created");
+    stand
+        .post("/api/v1/conversations/b/messages", &said("hi"))
+        .await
+        .ok();
+    assert_eq!(other.any().await.unwrap().1["kind"], "appended");
 }
 
 #[tokio::test]

@@ -1,0 +1,81 @@
+//! Pieces of answers that are still coming.
+
+use contexture::wire::{PieceKind, StreamEvent};
+use serde::Serialize;
+use utoipa::ToSchema;
+
+/// A piece of an answer that is still coming. Nothing of it is stored yet, and it is told once.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
+pub struct DeltaDocument {
+    /// What it is, in the words of Open Responses: `response.created`, after which all that came of this answer before is void,
+    /// `response.output_item.added`, `response.output_text.delta`, `response.reasoning.delta`,
+    /// `response.reasoning_summary_text.delta`, `response.refusal.delta`, `response.function_call_arguments.delta`,
+    /// `response.output_item.done`, `response.completed`, `response.incomplete`, `response.failed`.
+    pub kind: &'static str,
+    /// The request that is answered, as in `x-contexture-request`.
+    pub request: String,
+    /// The branch.
+    pub branch: String,
+    /// The number of the item within the answer, from 0.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub piece: Option<usize>,
+    /// What is new of it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub delta: Option<String>,
+    /// Of an item that begins: `message`, `reasoning`, `call`, or the provider's word.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub item: Option<String>,
+    /// Of a call that begins: the tool.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tool: Option<String>,
+}
+
+impl DeltaDocument {
+    /// A piece of the answer to a request; `None` for what is no piece of it, as figures.
+    #[must_use]
+    pub fn of(request: &str, branch: &str, event: StreamEvent) -> Option<Self> {
+        let plain = Self {
+            kind: event.name(),
+            request: request.to_owned(),
+            branch: branch.to_owned(),
+            piece: None,
+            delta: None,
+            item: None,
+            tool: None,
+        };
+        Some(match event {
+            StreamEvent::Started { .. } | StreamEvent::Finished { .. } | StreamEvent::Failed(_) => {
+                plain
+            }
+            StreamEvent::ItemAdded { piece, kind } => {
+                let (item, tool) = match kind {
+                    PieceKind::Message => ("message".to_owned(), None),
+                    PieceKind::Reasoning => ("reasoning".to_owned(), None),
+                    PieceKind::Call { name, .. } => ("call".to_owned(), name),
+                    PieceKind::Other(word) => (word, None),
+                    _ => return None,
+                };
+                Self {
+                    piece: Some(piece),
+                    item: Some(item),
+                    tool,
+                    ..plain
+                }
+            }
+            StreamEvent::TextDelta { piece, delta }
+            | StreamEvent::ReasoningDelta { piece, delta }
+            | StreamEvent::SummaryDelta { piece, delta }
+            | StreamEvent::RefusalDelta { piece, delta }
+            | StreamEvent::ArgumentsDelta { piece, delta } => Self {
+                piece: Some(piece),
+                delta: Some(delta),
+                ..plain
+            },
+            StreamEvent::ItemDone { piece } => Self {
+                piece: Some(piece),
+                ..plain
+            },
+            _ => return None,
+        })
+    }
+}
