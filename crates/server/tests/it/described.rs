@@ -6,10 +6,14 @@ use std::process::Stdio;
 use reqwest::Method;
 use serde_json::json;
 
+use contexture::Engine;
+use contexture_upstream_testkit::ScriptedProvider;
+
 use crate::clients::installed::Installed;
 use crate::messages::talk;
+use crate::proxy::{Proxied, chat, says};
 use crate::running::waiting;
-use crate::stand::Stand;
+use crate::skills::{forms, shown};
 
 /// Runs it as its command does.
 const SCRIPT: &str =
@@ -24,6 +28,10 @@ const SETTINGS: &str = r#"
 "path.item" = "ITEM"
 "path.blob" = "BLOB"
 "path.run" = "RUN"
+"path.compaction" = "COMPACTION"
+"path.request" = "REQUEST"
+"path.skill" = "forms"
+"query.path" = "references/fields.md"
 "query.link" = "context://vfs/ITEM"
 
 [[operations]]
@@ -49,8 +57,12 @@ async fn what_is_answered_is_described() {
     let Some(installed) = Installed::find() else {
         return;
     };
-    let stand = Stand::new().await;
-    let settings = settings(&stand).await;
+    let skills = forms();
+    let provider = ScriptedProvider::default();
+    let shown = shown(&[skills.path()]);
+    let proxied = Proxied::to(provider, Engine::in_memory(), &shown).await;
+    let stand = &proxied.stand;
+    let settings = settings(&proxied).await;
     let folder = tempfile::tempdir().unwrap();
     let script = folder.path().join("run.py");
     std::fs::write(&script, SCRIPT).unwrap();
@@ -78,8 +90,11 @@ async fn what_is_answered_is_described() {
 }
 
 /// Makes what the settings name.
-async fn settings(stand: &Stand) -> String {
-    let path = talk(stand, "a", &["Hello", "What is the weather?"]).await;
+async fn settings(proxied: &Proxied) -> String {
+    let stand = &proxied.stand;
+    // Long enough that something shorter can stand for it.
+    let story = "It rained for days. ".repeat(500);
+    let path = talk(stand, "a", &["Hello", &story, "What is the weather?"]).await;
     talk(stand, "b", &["Bye"]).await;
     let aside = json!({"name": "aside"});
     stand.post(&format!("{path}/branches"), &aside).await.ok();
@@ -94,6 +109,14 @@ async fn settings(stand: &Stand) -> String {
     }
     let (_, turn) = waiting(stand, "a").await;
     let items = stand.get(&format!("{path}/items")).await.ok();
+    let item = items["items"][0]["id"].as_str().unwrap();
+    let compact =
+        json!({"model": "claude-sonnet-5", "first": item, "last": items["items"][1]["id"]});
+    let compacted = stand.post(&format!("{path}/compactions"), &compact).await;
+    let asked = proxied
+        .ask("/v1/chat/completions", &chat(&[says("Hi")]))
+        .await;
+    let request = asked.headers["x-contexture-request"].to_str().unwrap();
     let chat = stand.engine.conversation("a").existing().await.unwrap();
     let store = stand.engine.store();
     let bytes = b"0123456789".as_slice().into();
@@ -102,7 +125,9 @@ async fn settings(stand: &Stand) -> String {
         .await
         .unwrap();
     SETTINGS
-        .replace("ITEM", items["items"][0]["id"].as_str().unwrap())
+        .replace("ITEM", item)
+        .replace("COMPACTION", compacted.ok()["compaction"].as_str().unwrap())
+        .replace("REQUEST", request)
         .replace("BLOB", &blob.to_string())
         .replace("RUN", &turn.run.to_string())
 }
