@@ -22,6 +22,7 @@ use crate::events::{EngineEvent, Happened};
 use crate::instructions::{Instructions, PREFIX, check_data, record_fragments};
 use crate::path::Path;
 use crate::seen::Seen;
+use crate::warm::Warm;
 
 /// One conversation, seen from one branch.
 #[derive(Clone)]
@@ -34,9 +35,8 @@ struct Inner {
     owner: Owner,
     id: ConversationId,
     local: Mutex<Local>,
-    scratch: Mutex<Scratch>,
+    warm: Arc<Warm>,
     calibrations: Calibrations,
-    seen: Seen,
     recalled: Mutex<Recalled>,
     resource: OnceLock<Option<String>>,
 }
@@ -63,16 +63,15 @@ impl Conversation {
             aside: Aside::new(),
             layers: engine.layers().clone(),
         });
-        let scratch = Mutex::new(Scratch::new());
+        let warm = engine.warm(&owner, &id);
         Self {
             inner: Arc::new(Inner {
                 engine,
                 owner,
                 id,
                 local,
-                scratch,
+                warm,
                 calibrations: Calibrations::default(),
-                seen: Seen::default(),
                 recalled: Mutex::default(),
                 resource: OnceLock::new(),
             }),
@@ -295,7 +294,7 @@ impl Conversation {
     }
 
     pub(crate) fn seen(&self) -> &Seen {
-        &self.inner.seen
+        &self.inner.warm.seen
     }
 
     /// Lends the memory of earlier compiles of this handle.
@@ -304,6 +303,7 @@ impl Conversation {
         work(
             &mut self
                 .inner
+                .warm
                 .scratch
                 .lock()
                 .unwrap_or_else(PoisonError::into_inner),

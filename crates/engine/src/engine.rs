@@ -23,6 +23,7 @@ use crate::open::Database;
 use crate::record_level::RecordLevel;
 use crate::secrets::Secrets;
 use crate::targets::Targets;
+use crate::warm::{Warm, Warmth};
 
 /// Opens and lists conversations. Cheap to clone; clones share everything.
 #[derive(Clone, Debug)]
@@ -40,6 +41,7 @@ pub struct Engine {
     watchers: Arc<Watchers>,
     layers: Layers,
     layer_model: Option<Arc<LayerModel>>,
+    warmth: Option<Arc<Warmth>>,
 }
 
 impl Engine {
@@ -60,6 +62,7 @@ impl Engine {
             watchers: Arc::default(),
             layers: Layers::new(),
             layer_model: None,
+            warmth: None,
         }
     }
 
@@ -163,6 +166,15 @@ impl Engine {
         self
     }
 
+    /// The same engine, that keeps what was read of the conversations used last, and the memory of their compiles, of
+    /// about so many bytes in all: for programs that open a handle for each request, as servers do. Default: each
+    /// handle keeps its own, and nothing stays of it. It changes no result.
+    #[must_use]
+    pub fn with_warm(mut self, bytes: usize) -> Self {
+        self.warmth = Some(Arc::new(Warmth::new(bytes)));
+        self
+    }
+
     /// Watches this engine and its clones from now on: compiles, answers, compactions. Watchers never
     /// hold up or fail what they watch.
     #[must_use]
@@ -225,6 +237,12 @@ impl Engine {
 
     pub(crate) fn layer_model(&self) -> Option<&LayerModel> {
         self.layer_model.as_deref()
+    }
+
+    /// What handles on a conversation save work with.
+    pub(crate) fn warm(&self, owner: &Owner, id: &ConversationId) -> Arc<Warm> {
+        let kept = self.warmth.as_ref().map(|warmth| warmth.of(owner, id));
+        kept.unwrap_or_default()
     }
 
     pub(crate) fn watchers(&self) -> &Watchers {

@@ -65,6 +65,7 @@ mod targets;
 pub mod tree;
 mod unreplayable;
 mod usage;
+mod warm;
 mod whole_path;
 
 pub use appending::StepAppend;

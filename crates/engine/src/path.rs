@@ -82,6 +82,7 @@ pub(crate) struct Path {
     pub(crate) items: Vec<PathItem>,
     /// Answers of models, as far as the nodes name them.
     responses: u64,
+    bytes: usize,
 }
 
 /// Nodes read at a time from the end of a path.
@@ -137,6 +138,11 @@ impl Path {
         self.responses
     }
 
+    /// The bytes of its nodes' JSON.
+    pub(crate) const fn bytes(&self) -> usize {
+        self.bytes
+    }
+
     /// Adds what a page continues it by.
     pub(crate) fn grow(&mut self, page: Page) -> Result<(), EngineError> {
         self.extend(page.nodes)?;
@@ -158,6 +164,7 @@ impl Path {
             if node.response.is_some() && node.response != last {
                 self.responses += 1;
             }
+            self.bytes += node.json.len();
             self.nodes.push(node);
         }
         Ok(())

@@ -22,4 +22,9 @@ impl Seen {
         // Either there is a whole path in it or none.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
+
+    /// The bytes of its nodes' JSON.
+    pub(crate) fn bytes(&self) -> usize {
+        self.lock().as_ref().map_or(0, |kept| kept.path.bytes())
+    }
 }
