@@ -36,6 +36,8 @@ pub(crate) struct LayerArguments {
 pub(crate) enum Keeper {
     /// The conversation's resource, or the conversation if it has none: rewinding does not touch them.
     Resource,
+    /// The owner: they are the same in all conversations.
+    Owner,
     /// The path: they rewind with it.
     Path,
 }
@@ -45,6 +47,7 @@ impl Keeper {
     pub(crate) fn memory(self) -> Memory {
         Memory::new().scoped(match self {
             Self::Resource => Scope::Resource,
+            Self::Owner => Scope::Global,
             Self::Path => Scope::Path,
         })
     }
@@ -67,6 +70,7 @@ impl LayerArguments {
         let skills = skills.iter().map(|path| option("--skills", path.display()));
         let memory = memory.map(|keeper| match keeper {
             Keeper::Resource => "--memory".to_owned(),
+            Keeper::Owner => "--memory=owner".to_owned(),
             Keeper::Path => "--memory=path".to_owned(),
         });
         skills.flatten().chain(memory).collect()

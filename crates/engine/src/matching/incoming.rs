@@ -20,6 +20,8 @@ pub struct Incoming<'a> {
     /// The end user, or a cache key: histories of different ones are never taken for each other. Kept as
     /// a hash. A conversation that is named is found whatever this is.
     pub partition: Option<&'a str>,
+    /// What a conversation is about that is made for it: the end user, say. One that is there keeps its own.
+    pub resource: Option<&'a str>,
 }
 
 impl<'a> Incoming<'a> {
@@ -32,6 +34,7 @@ impl<'a> Incoming<'a> {
             branch: None,
             previous_response: None,
             partition: None,
+            resource: None,
         }
     }
 }

@@ -231,6 +231,7 @@ impl Job<'_> {
             known => return Ok(known?),
         }
         let new = NewConversation {
+            resource: self.incoming.resource.map(str::to_owned),
             metadata: keys.metadata(),
             ..NewConversation::new(id.clone(), self.engine.now_ms())
         };

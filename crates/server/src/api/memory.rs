@@ -29,7 +29,8 @@ pub(crate) fn router() -> OpenApiRouter<App> {
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 struct Whose {
-    /// `resource` (the default): those of the conversation's resource, or its own if it has none. `path`: those that rewind.
+    /// `resource` (the default): those of the conversation's resource, or its own if it has none. `owner`: those of the owner.
+    /// `path`: those that rewind.
     #[param(inline)]
     scope: Option<Keeper>,
     /// With `path`: the branch. Default: the active one.
@@ -40,6 +41,7 @@ struct Whose {
 #[serde(rename_all = "lowercase")]
 enum Keeper {
     Resource,
+    Owner,
     Path,
 }
 
@@ -54,6 +56,7 @@ impl Opened {
         let chat = open(app, owner, id, whose.branch.as_deref()).await?;
         let memory = Memory::new().scoped(match whose.scope {
             None | Some(Keeper::Resource) => Scope::Resource,
+            Some(Keeper::Owner) => Scope::Global,
             Some(Keeper::Path) => Scope::Path,
         });
         let layers = Layers::new()

@@ -151,15 +151,22 @@ fn policies(config: &Config) -> Option<Fault> {
             let why = "no kind is named: nothing would be taken out; leave kinds out for all";
             return Some(Fault::new(at("redact"), why));
         }
+        let budget = policy.memory.on().and_then(|memory| memory.budget_tokens);
+        let select = policy.tools.select.map(|most| most as u64);
         let least = [
             ("preview", policy.preview, Size::SMALLEST),
             ("limit_tokens", policy.limit_tokens, 1_000),
+            ("memory.budget_tokens", budget, 100),
+            ("tools.select", select, 1),
             ("ingest_timeout_ms", Some(policy.ingest_timeout_ms), 1),
         ];
         least.into_iter().find_map(|(field, value, least)| {
             let value = value.filter(|value| *value < least)?;
             let why = format!("{value} is too little; at least {least}");
-            Some(Fault::new(at(field), why))
+            let (table, inner) = field.split_once('.').unwrap_or((field, ""));
+            let mut path = at(table);
+            path.extend((!inner.is_empty()).then(|| Step::key(inner)));
+            Some(Fault::new(path, why))
         })
     })
 }

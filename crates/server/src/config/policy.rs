@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
+use crate::config::memory::MemoryConfig;
 use crate::config::redact::RedactConfig;
 use crate::config::switch::Switch;
 
@@ -27,6 +28,8 @@ pub struct PolicyConfig {
     /// Whether secrets are taken out of what is sent and stored: keys that look like keys. A table says which
     /// kinds. Default: they stay. Holds whatever else fails, and whatever other policy the client asks for.
     pub redact: Switch<RedactConfig>,
+    /// Whether notes are said to the model. A table says whose and where. Default: none are.
+    pub memory: Switch<MemoryConfig>,
     /// Whether marks are set for the provider's cache, where it has any. Default: only the client's are.
     pub cache_marks: bool,
     /// A smaller window than the model's, in tokens, the answer included; at least 1,000. Default: the model's.
@@ -72,6 +75,9 @@ pub struct ToolsConfig {
     pub allow: Option<BTreeSet<String>>,
     /// None of these.
     pub deny: BTreeSet<String>,
+    /// Of more functions than this only so many, those that fit best what the user says first; they stay for the
+    /// whole conversation. Those that were called stay too, and providers' own tools. Default: all.
+    pub select: Option<usize>,
 }
 
 /// What a change needs to be made, where the request would fit without.
@@ -94,6 +100,7 @@ impl Default for PolicyConfig {
             compact: None,
             tools: ToolsConfig::default(),
             redact: Switch::Off,
+            memory: Switch::Off,
             cache_marks: false,
             limit_tokens: None,
             ingest_timeout_ms: 2_000,
@@ -103,15 +110,21 @@ impl Default for PolicyConfig {
 }
 
 impl PolicyConfig {
+    /// Whether it may show less of a history that fits.
+    #[must_use]
+    pub const fn cuts(&self) -> bool {
+        self.window.is_some() || self.clear.is_some() || self.preview.is_some()
+    }
+
     /// Whether it may change what is said.
     #[must_use]
     pub const fn rewrites(&self) -> bool {
-        self.window.is_some()
-            || self.clear.is_some()
-            || self.preview.is_some()
+        self.cuts()
             || self.compact.is_some()
+            || self.tools.select.is_some()
             || self.cache_marks
             || self.limit_tokens.is_some()
+            || self.memory.on().is_some()
     }
 }
 

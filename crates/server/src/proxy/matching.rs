@@ -13,13 +13,10 @@ use crate::problem::chain;
 use crate::proxy::call::Call;
 use crate::proxy::wishes::Wishes;
 
-/// Fields that say for whom a request is, without naming a conversation.
-const PARTITIONS: [&str; 4] = [
-    "safety_identifier",
-    "user",
-    "metadata.user_id",
-    "prompt_cache_key",
-];
+/// Fields that say for whom a request is.
+const USERS: [&str; 3] = ["safety_identifier", "user", "metadata.user_id"];
+/// A field that parts histories without saying whose they are.
+const CACHE_KEY: &str = "prompt_cache_key";
 
 /// What is listened to, and for whom.
 #[derive(Debug)]
@@ -35,6 +32,8 @@ pub(crate) struct Asked {
     pub(crate) wishes: Wishes,
     /// The field of the body that names the conversation.
     pub(crate) conversation_from: Option<String>,
+    /// Whether a conversation that is made belongs to the end user, with what is kept for them.
+    pub(crate) by_user: bool,
     /// The longest body that is read, unpacked.
     pub(crate) most: usize,
 }
@@ -43,6 +42,8 @@ pub(crate) struct Asked {
 #[derive(Debug)]
 pub(crate) struct Stored {
     pub(crate) ingested: Ingested,
+    /// The end user it is for.
+    pub(crate) user: Option<String>,
     /// The model that was asked.
     pub(crate) model: Option<String>,
 }
@@ -133,11 +134,17 @@ pub(crate) async fn ingest(asked: &Asked) -> Result<(Stored, Read), Miss> {
     let conversation = conversation.or_else(|| named(asked, said));
     let previous = said.text("previous_response_id");
     let partition = partition(&asked.wishes, said);
+    let user = user(&asked.wishes, said);
+    let most = asked.engine.store().limits().title_bytes;
+    let resource = user
+        .as_deref()
+        .filter(|name| asked.by_user && name.len() <= most);
     let incoming = Incoming {
         conversation: conversation.as_ref(),
         branch: asked.wishes.branch.as_ref(),
         previous_response: previous.as_deref(),
         partition: partition.as_deref(),
+        resource,
         ..Incoming::new(&read.transcript)
     };
     let ingested = asked.engine.ingest(&asked.owner, incoming).await;
@@ -148,6 +155,7 @@ pub(crate) async fn ingest(asked: &Asked) -> Result<(Stored, Read), Miss> {
     };
     let stored = Stored {
         ingested,
+        user,
         model: read.transcript.model.clone(),
     };
     Ok((stored, read))
@@ -179,7 +187,14 @@ fn named(asked: &Asked, said: &Said) -> Option<ConversationId> {
 
 /// What keeps histories apart that begin alike: for whom they are.
 fn partition(wishes: &Wishes, said: &Said) -> Option<String> {
-    let fields = PARTITIONS.iter().filter_map(|field| said.text(field));
+    let fields = USERS.iter().chain([&CACHE_KEY]);
+    let fields = fields.filter_map(|field| said.text(field));
     let parts: Vec<String> = wishes.user.clone().into_iter().chain(fields).collect();
     (!parts.is_empty()).then(|| parts.join("\n"))
+}
+
+/// The end user that a request is for.
+fn user(wishes: &Wishes, said: &Said) -> Option<String> {
+    let mut fields = USERS.iter().filter_map(|field| said.text(field));
+    wishes.user.clone().or_else(|| fields.next())
 }

@@ -6,8 +6,8 @@
 //! what became of both is known by the request's id (`outcome`). Whatever fails there fails beside the request, never in it.
 //!
 //! A policy (`choice`) may say that something else goes out: tools and secrets are taken out of the request's text
-//! (`offered`, `redact`); a history is compiled once it is stored (`rewrite`, `splice`), where that pays (`accounts`). If that fails, the
-//! request goes as it came.
+//! (`offered`, `redact`); a history is compiled once it is stored (`rewrite`, `splice`), where that pays (`accounts`) or
+//! something is to be said with it (`injected`). If that fails, the request goes as it came.
 //!
 //! Not here: how a conversation is found (`contexture-engine`), connections to providers (`contexture-client`).
 
@@ -17,6 +17,7 @@ mod call;
 mod choice;
 mod credentials;
 mod headers;
+mod injected;
 pub(crate) mod ledger;
 mod listen_in;
 mod matching;
@@ -28,6 +29,7 @@ mod place;
 mod redact;
 mod refusal;
 mod rewrite;
+mod select;
 mod splice;
 mod tee;
 mod upstreams;

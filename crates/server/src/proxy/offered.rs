@@ -157,8 +157,8 @@ mod tests {
 
     fn check(format: Format, body: &str, expected: Option<&str>) {
         let rule = ToolsConfig {
-            allow: None,
             deny: ["rm".to_owned(), "googleSearch".to_owned()].into(),
+            ..ToolsConfig::default()
         };
         assert_eq!(
             restricted(format, body, &[&rule]).unwrap().as_deref(),

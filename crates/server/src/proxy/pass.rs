@@ -19,6 +19,7 @@ use crate::proxy::call::Call;
 use crate::proxy::choice::{Asking, Choice};
 use crate::proxy::credentials::{Outgoing, admit};
 use crate::proxy::headers;
+use crate::proxy::injected::is_by_user;
 use crate::proxy::listen_in::{Answering, Begun, Rewriting, fail_open, listen_in};
 use crate::proxy::matching::{Asked, Miss};
 use crate::proxy::offered::restricted;
@@ -112,6 +113,7 @@ async fn through(
             redacted,
             wishes,
             conversation_from: place.upstream.conversation_from.clone(),
+            by_user: choice.rewriting().is_some_and(is_by_user),
             most: app.config().server.limits.body_bytes,
         };
         let policy = choice.rewriting();

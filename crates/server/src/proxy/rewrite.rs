@@ -1,7 +1,7 @@
 //! What a policy makes of a request: the conversation compiled at what the client sent, in the place of its history.
 //!
-//! It is sent only where it is another request, fits, and costs less or is the only one that fits. Not here: what is
-//! shown of a history (`contexture-compile`), which policy (`choice`).
+//! It is sent only where it is another request, fits, and costs less, is the only one that fits, or has something to say
+//! that the client's has not. Not here: what is shown of a history (`contexture-compile`), which policy (`choice`).
 
 use std::time::Duration;
 
@@ -17,7 +17,9 @@ use contexture::{
 
 use crate::config::{Pays, PolicyConfig, WindowConfig};
 use crate::proxy::accounts::{Account, Accounts, Booked, Terms};
+use crate::proxy::injected::{inject, is_in};
 use crate::proxy::matching::{Miss, Read, Stored};
+use crate::proxy::select::selected;
 use crate::proxy::splice::splice;
 
 /// Larger than every window.
@@ -73,6 +75,7 @@ pub(crate) async fn rewrite(
         return Ok(None);
     }
     let chat = stored.ingested.chat.clone();
+    inject(policy, stored).await.map_err(|error| miss(&error))?;
     let catalogue = chat.engine().catalogue();
     let model = read.transcript.model.as_deref();
     let model = model.ok_or_else(|| Miss::new("rewrite", "the request names no model"))?;
@@ -98,13 +101,17 @@ pub(crate) async fn rewrite(
     };
     let space = request.window.saturating_sub(request.reserve);
     let must = whole.report.totals.tokens > space || !whole.report.omitted.is_empty();
+    let target = match policy.tools.select {
+        Some(most) => target.tools(selected(most, &read.transcript)),
+        None => target,
+    };
     let compacts = must && policy.compact.is_some();
-    let call = compiled(&chat, &target, compacts, stored, read).await?;
+    let mut call = compiled(&chat, &target, compacts, stored, read).await?;
     if !call.renames().is_empty() {
         let why = "it has tools with names that the provider refuses";
         return Err(Miss::new("rewrite", why));
     }
-    let outline = call.payload.outline();
+    let mut outline = call.payload.outline();
     let at_ms = u64::try_from(chat.engine().now_ms()).unwrap_or(0);
     let Weighed {
         account,
@@ -112,8 +119,21 @@ pub(crate) async fn rewrite(
         original,
         ..
     } = &weighed;
-    let pays = || accounts.pays(account, terms, original, &outline, at_ms);
-    if is_same(original, &outline) || !(must || policy.pays == Pays::Fits || pays()) {
+    let free = must || policy.pays == Pays::Fits;
+    let pays = |now: &Outline, then: &Outline| {
+        !is_same(now, then) && (free || accounts.pays(account, terms, now, then, at_ms))
+    };
+    let asked = is_in(&call, &chat);
+    if asked && !free && policy.cuts() {
+        // What is to be said is said, whatever it costs; what else is changed has to pay beside that.
+        let whole = target.history(history(&PolicyConfig::default()));
+        let bare = compiled(&chat, &whole, false, stored, read).await?;
+        let all = bare.payload.outline();
+        if !pays(&all, &outline) {
+            (call, outline) = (bare, all);
+        }
+    }
+    if !(asked || pays(original, &outline)) {
         return Ok(Some(weighed));
     }
     let tokens = |outline: &Outline| i64::try_from(outline.tokens()).unwrap_or(i64::MAX);

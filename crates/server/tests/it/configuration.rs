@@ -30,7 +30,8 @@ window = { tokens = 16000 }
 clear = { keep_recent = 5 }
 preview = 5000
 compact = "manifest"
-tools = { deny = ["rm"] }
+tools = { deny = ["rm"], select = 20 }
+memory = { of = "owner", placement = "tail", budget_tokens = 500 }
 redact = { kinds = ["api_key"] }
 cache_marks = true
 limit_tokens = 32000
@@ -176,6 +177,18 @@ fn what_is_wrong_is_named_with_its_line() {
         (
             "[policies.q]\nlimit_tokens = 1".into(),
             "c.toml:2: policies.q.limit_tokens: 1 is too little",
+        ),
+        (
+            "[policies.q]\n[policies.q.tools]\nselect = 0".into(),
+            "c.toml:3: policies.q.tools.select: 0 is too little; at least 1",
+        ),
+        (
+            "[policies.q]\nmemory = { budget_tokens = 5 }".into(),
+            "c.toml:2: policies.q.memory.budget_tokens: 5 is too little; at least 100",
+        ),
+        (
+            "[policies.q]\nmemory = { of = \"all\" }".into(),
+            "c.toml:2: memory: unknown variant `all`, expected `user` or `owner`",
         ),
         (
             "[policies.q]\nredact = 1".into(),

@@ -25,7 +25,7 @@ use super::state::placed;
 use super::tool::{read, result, unknown};
 use crate::context::HookContext;
 use crate::error::LayerError;
-use crate::function::{FunctionError, FunctionSpec};
+use crate::function::{FunctionError, FunctionSpec, Offered};
 use crate::id::LayerId;
 use crate::layer::{Layer, Observed};
 use crate::recall::Recall;
@@ -72,6 +72,7 @@ pub struct Memory {
     spec: LayerSpec,
     allowed: Option<BTreeSet<String>>,
     ttl: Option<Ttl>,
+    offered: Offered,
     hooks: Hooks,
 }
 
@@ -82,6 +83,7 @@ impl Default for Memory {
             spec: spec.at(Band::System, 200, Stability::Epoch),
             allowed: None,
             ttl: None,
+            offered: Offered::default(),
             hooks: Hooks::default(),
         }
     }
@@ -105,6 +107,13 @@ impl Memory {
     #[must_use]
     pub const fn expiring(mut self, ttl: Ttl) -> Self {
         self.ttl = Some(ttl);
+        self
+    }
+
+    /// The same, its tools being offered to these. Default: to models.
+    #[must_use]
+    pub const fn offered_to(mut self, whom: Offered) -> Self {
+        self.offered = whom;
         self
     }
 
@@ -310,7 +319,11 @@ impl Layer for Memory {
     }
 
     fn functions(&self) -> Vec<FunctionSpec> {
-        tools::functions(&self.spec.id, self.allowed.as_ref())
+        let mut functions = tools::functions(&self.spec.id, self.allowed.as_ref());
+        for function in &mut functions {
+            function.offered = self.offered;
+        }
+        functions
     }
 
     async fn call(

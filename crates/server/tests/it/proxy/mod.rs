@@ -2,11 +2,13 @@
 
 mod credentials;
 mod failing;
+mod injecting;
 mod keeping;
 mod passing;
 mod paths;
 mod policies;
 mod redacting;
+mod selecting;
 
 use contexture::Engine;
 use contexture_upstream_testkit::{Provider, ScriptedProvider, Upstream};

@@ -23,7 +23,7 @@ async fn with(policy: &str) -> Proxied {
     Proxied::to(provider, engine, &all(policy)).await
 }
 
-fn long(turn: usize) -> Value {
+pub(super) fn long(turn: usize) -> Value {
     let words = format!("turn {turn}, and what was said of it at some length; ");
     says(&words.repeat(12))
 }

@@ -1,0 +1,130 @@
+//! Which of many tools a request offers: those that fit what the user says.
+//!
+//! They are chosen by the first thing the user says that fits any, and stay: a provider's cache begins with them. So the
+//! choice follows from the history alone, here and on every other server. It fails open: what cannot be ranked is offered.
+//!
+//! Not here: ranking (`contexture-tools`), tools that may not be offered (`offered`).
+
+use std::collections::BTreeSet;
+
+use contexture::ir::{Item, Role, ToolChoice, ToolDefinition, Transcript};
+use contexture::tools::{Registry, Tool, ToolError, Unit};
+
+/// The tools of a request, of its functions the `most` that fit best, and those that were called or are insisted on.
+pub(crate) fn selected(most: usize, said: &Transcript) -> Vec<ToolDefinition> {
+    let mut tools = said.tools.clone();
+    let functions = tools.iter().filter(|tool| is_function(tool));
+    let insisted = match &said.options.tool_choice {
+        // Lists of tools in a provider's own words.
+        Some(ToolChoice::Other { .. }) => return tools,
+        Some(ToolChoice::Function { name }) => Some(name.as_str()),
+        _ => None,
+    };
+    if functions.count() <= most {
+        return tools;
+    }
+    let best = best(most, said).unwrap_or_else(|error| {
+        tracing::warn!(%error, "all tools are offered, for they cannot be ranked");
+        None
+    });
+    let Some(best) = best else {
+        return tools;
+    };
+    let called: BTreeSet<&str> = said.items.iter().filter_map(called).collect();
+    tools.retain(|tool| {
+        let name = tool.name();
+        !is_function(tool) || best.contains(name) || called.contains(name) || insisted == Some(name)
+    });
+    tools
+}
+
+/// The functions that fit best what the user said; `None` if nothing fits any.
+fn best(most: usize, said: &Transcript) -> Result<Option<BTreeSet<String>>, ToolError> {
+    let mut registry = Registry::new();
+    for tool in said.tools.iter().filter(|tool| is_function(tool)) {
+        registry.register(Tool::new(tool.clone()))?;
+    }
+    let ranked = |text: &str| {
+        let ranked = registry.index().rank(text, most);
+        let fits = ranked.first().is_some_and(|best| best.score > 0.0);
+        let names = ranked.into_iter().filter_map(|ranked| match ranked.unit {
+            Unit::Tool(tool) => Some(tool.name.as_str().to_owned()),
+            Unit::Namespace(_) => None,
+        });
+        fits.then(|| names.collect())
+    };
+    let users = said.items.iter().filter(|item| match item {
+        Item::Message(message) => message.role == Role::User,
+        _ => false,
+    });
+    Ok(users.map(Item::text).find_map(|text| ranked(&text)))
+}
+
+const fn is_function(tool: &ToolDefinition) -> bool {
+    matches!(tool, ToolDefinition::Function(_))
+}
+
+fn called(item: &Item) -> Option<&str> {
+    match item {
+        Item::FunctionCall(call) => Some(&call.name),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use contexture::{Format, lift};
+    use serde_json::{Value, json};
+
+    fn check(more: &Value, messages: &Value, expected: &[&str]) {
+        let tool = |name: &str, about: &str| json!({"type": "function", "function": {"name": name, "description": about}});
+        let mut request = json!({"model": "gpt-4.1", "messages": messages, "tools": [
+            tool("send_mail", "Sends an e-mail"), tool("weather", "Weather forecast for a city"),
+            tool("shell", "Runs a command"), tool("book_train", "Books a seat in a train")]});
+        let fields = more.as_object().unwrap().clone();
+        request.as_object_mut().unwrap().extend(fields);
+        let lifted = lift(Format::OpenAiChat, &request.to_string()).unwrap();
+        let selected = selected(2, &lifted.transcript);
+        let names: Vec<&str> = selected.iter().map(ToolDefinition::name).collect();
+        assert_eq!(names, expected);
+    }
+
+    const ALL: [&str; 4] = ["send_mail", "weather", "shell", "book_train"];
+
+    #[test]
+    fn those_that_fit_first_stay_with_those_that_are_called_or_insisted_on() {
+        let says = |text: &str| json!({"role": "user", "content": text});
+        let weather = says("What is the weather in this city?");
+        let two = ["weather", "book_train"];
+        let none = json!({});
+        check(&none, &json!([weather]), &two);
+        let hello = says("Hello!");
+        check(&none, &json!([hello]), &ALL);
+        check(
+            &none,
+            &json!([hello, weather, says("Run a command: shell")]),
+            &two,
+        );
+        let call = json!({"role": "assistant", "tool_calls": [{"id": "1", "type": "function",
+            "function": {"name": "shell", "arguments": "{}"}}]});
+        check(
+            &none,
+            &json!([weather, call]),
+            &["weather", "shell", "book_train"],
+        );
+        let insists =
+            json!({"tool_choice": {"type": "function", "function": {"name": "send_mail"}}});
+        check(
+            &insists,
+            &json!([weather]),
+            &["send_mail", "weather", "book_train"],
+        );
+        let allowed = json!({"tool_choice": {"type": "allowed_tools", "allowed_tools": {"mode": "auto",
+            "tools": [{"type": "function", "function": {"name": "shell"}}]}}});
+        check(&allowed, &json!([weather]), &ALL);
+        let same = json!({"type": "function", "function": {"name": "a"}});
+        let twice = json!({"tools": [same, same, same]});
+        check(&twice, &json!([weather]), &["a", "a", "a"]);
+    }
+}
