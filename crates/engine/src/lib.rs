@@ -94,6 +94,7 @@ pub use messages::For;
 pub use offload::{Kept, Linked};
 pub use open::Database;
 pub use options::{CompileOptions, RegistryTools};
+pub use path::item;
 pub use record::{RecordOptions, Recorded, RunStep};
 pub use record_level::RecordLevel;
 pub use replay::Replayed;

@@ -12,7 +12,7 @@ use contexture_wire::ui::{FoldAudience, FoldItem, FoldOptions, Folder};
 
 use crate::conversation::Conversation;
 use crate::error::EngineError;
-use crate::path::{Pages, message_of, page_count, parse};
+use crate::path::{Pages, item, message_of, page_count};
 
 /// For whom messages are shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -89,7 +89,7 @@ impl Entry {
     fn of(node: &Node) -> Result<Self, EngineError> {
         Ok(Self {
             node: node.id,
-            item: parse(node)?,
+            item: item(node)?,
             message: message_of(node)?,
             response: node.response,
             answers: node.answers,

@@ -22,7 +22,7 @@ use crate::conversation::Conversation;
 use crate::error::EngineError;
 use crate::events::Happened;
 use crate::messages::For;
-use crate::path::parse;
+use crate::path::item;
 
 /// What a link names.
 #[derive(Clone, Debug)]
@@ -80,7 +80,7 @@ impl Conversation {
                 why: "its bytes do not have its hash".to_owned(),
             }));
         }
-        let item = parse(node)?;
+        let item = item(node)?;
         Ok(Linked {
             text: item.text(),
             node: Arc::clone(node),

@@ -154,7 +154,7 @@ impl Path {
         for node in nodes {
             self.items.push(PathItem {
                 node: Some(node.id),
-                item: Arc::new(parse(&node)?),
+                item: Arc::new(item(&node)?),
                 hash: node.content_hash,
                 audience: node.audience,
                 pinned: false,
@@ -172,7 +172,10 @@ impl Path {
 }
 
 /// The item of a node.
-pub(crate) fn parse(node: &Node) -> Result<Item, EngineError> {
+///
+/// # Errors
+/// [`EngineError::StoredItem`] if it cannot be read.
+pub fn item(node: &Node) -> Result<Item, EngineError> {
     Item::parse(&node.json).map_err(|source| EngineError::StoredItem {
         node: node.id,
         source,

@@ -22,7 +22,7 @@ use crate::basis::Basis;
 use crate::conversation::Conversation;
 use crate::engine::Engine;
 use crate::error::EngineError;
-use crate::path::{message_of, parse};
+use crate::path::{item, message_of};
 use crate::secrets::Secrets;
 
 /// How far back an output looks for the call it answers.
@@ -430,7 +430,7 @@ fn judge(
     }
     let known: Vec<Item> = stored
         .iter()
-        .map(|node| parse(node))
+        .map(|node| item(node))
         .collect::<Result<_, _>>()?;
     let fold_items: Vec<FoldItem<'_>> = known
         .iter()

@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use contexture::EngineError;
 use contexture::compile::Link;
 use contexture::compile::reading::{Position, excerpt};
-use contexture::ir::{ConversationId, Item};
+use contexture::engine::item;
+use contexture::ir::ConversationId;
 use contexture::store::Node;
 use rmcp::model::Resource;
 use schemars::JsonSchema;
@@ -72,11 +72,7 @@ fn text(node: &Node) -> Result<String, Trouble> {
     if node.redacted_ms.is_some() {
         return Ok("[removed]".to_owned());
     }
-    let item = Item::parse(&node.json).map_err(|source| EngineError::StoredItem {
-        node: node.id,
-        source,
-    })?;
-    Ok(item.text())
+    Ok(item(node)?.text())
 }
 
 fn shown(node: &Node, text: String, cap: usize) -> Shown {

@@ -3,8 +3,9 @@
 use std::fmt::Write as _;
 
 use clap::Args;
+use contexture::engine::item;
 use contexture::engine::tree::{
-    Covered, Entries, Entry, Row, Summary, Tree, first, item, load, rows, shorten,
+    Covered, Entries, Entry, Row, Summary, Tree, first, load, rows, shorten,
 };
 use contexture::ir::NodeId;
 use contexture::tokens::{Encoding, counter_for};

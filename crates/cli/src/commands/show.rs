@@ -19,7 +19,7 @@ use crate::globals::Globals;
 use crate::place::{Place, find};
 use crate::printable::{lines, one_line};
 use crate::{database, say};
-use contexture::engine::tree::item;
+use contexture::engine::item;
 
 /// Show one message, whole
 #[derive(Debug, Args)]

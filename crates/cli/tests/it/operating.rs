@@ -109,6 +109,17 @@ fn doctor_says_whether_the_server_would_start() {
     assert_eq!(state, "fail");
     assert!(found.contains("A_KEY"), "{found}");
 
+    std::fs::create_dir_all(place.path("skills/forms")).unwrap();
+    let skill = "---\nname: forms\ndescription: Fills in forms.\n---\nStep by step.\n";
+    place.write("skills/forms/SKILL.md", skill);
+    let (code, report) = examine("[server]\nlisten = \"127.0.0.1:0\"\nskills = [\"skills\"]\n");
+    assert_eq!((code, checked(&report, "skills")), (0, ("ok", "1 skill")));
+    let (code, report) =
+        examine("[server]\nlisten = \"127.0.0.1:0\"\nskills = [\"skills\", \"none\"]\n");
+    let (state, found) = checked(&report, "skills");
+    assert_eq!((code, state), (0, "warn"));
+    assert!(found.contains("1 skill; `none` is none: "), "{found}");
+
     let taken = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = taken.local_addr().unwrap();
     let (code, report) = examine(&format!("[server]\nlisten = \"{address}\"\n"));

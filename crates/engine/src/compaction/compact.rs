@@ -21,7 +21,7 @@ use crate::engine::Engine;
 use crate::error::EngineError;
 use crate::events::Happened;
 use crate::ledger::Ledger;
-use crate::path::parse;
+use crate::path::item;
 
 /// The least a manifest may take, in tokens.
 pub(super) const LEAST: u64 = 256;
@@ -398,7 +398,7 @@ impl Conversation {
         let query = NodeQuery::Kind(NodeKind::Compaction);
         let nodes = self.store().nodes(self.owner(), self.id(), query).await?;
         for node in nodes.iter().rev().filter(|node| node.redacted_ms.is_none()) {
-            let Item::Compaction(compaction) = parse(node)? else {
+            let Item::Compaction(compaction) = item(node)? else {
                 continue;
             };
             if made(&compaction) == Some((hash.to_string(), configuration.to_owned())) {

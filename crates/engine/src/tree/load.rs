@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use contexture_ir::{Item, NodeId};
+use contexture_ir::NodeId;
 use contexture_store::{At, Node, ReadRequest, Refs, Span};
 
 use crate::conversation::Conversation;
@@ -95,15 +95,4 @@ impl Tree {
             .max()
             .map_or(4, |shared| (shared + 1).max(4))
     }
-}
-
-/// The item of a node.
-///
-/// # Errors
-/// The node is damaged.
-pub fn item(node: &Node) -> Result<Item, EngineError> {
-    Item::parse(&node.json).map_err(|source| EngineError::StoredItem {
-        node: node.id,
-        source,
-    })
 }

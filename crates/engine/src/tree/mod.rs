@@ -5,6 +5,26 @@
 //! nodes, so that deep and bushy trees are shown like small ones.
 //!
 //! Not here: drawing.
+//!
+//! ```
+//! # tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap().block_on(async {
+//! use contexture_engine::Engine;
+//! use contexture_engine::tree::{Entries, Row, load, rows};
+//! use contexture_ir::user;
+//!
+//! let chat = Engine::in_memory().conversation("c").open().await?;
+//! let said = chat.save([user("one"), user("two")]).await?;
+//! chat.rewind(&said.messages[0]).await?;
+//! chat.save([user("other")]).await?;
+//!
+//! let tree = load(&chat).await?;
+//! let entries = Entries::of(&tree);
+//! let drawn = rows(&entries);
+//! assert!(matches!(drawn[0], Row::Entry { lane: 0, .. })); // where the active branch ends
+//! assert!(matches!(drawn[1], Row::Entry { lane: 1, .. })); // the other branch, beside it
+//! assert!(matches!(drawn[2], Row::Join { lane: 0 }));
+//! # Ok::<(), contexture_engine::EngineError>(()) }).unwrap();
+//! ```
 
 mod cover;
 mod entry;
@@ -15,5 +35,5 @@ mod summary;
 pub use cover::Covered;
 pub use entry::{Entries, Entry};
 pub use layout::{Row, first, page, rows, shorten};
-pub use load::{Tree, item, load};
+pub use load::{Tree, load};
 pub use summary::Summary;

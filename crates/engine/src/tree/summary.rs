@@ -5,8 +5,8 @@ use contexture_ir::Item;
 use contexture_tokens::TokenCounter;
 
 use super::entry::Entry;
-use super::load::item;
 use crate::error::EngineError;
+use crate::path::item;
 
 /// How much of a long text is looked at for its first line, in bytes.
 const PREVIEW_BYTES: usize = 1_000;

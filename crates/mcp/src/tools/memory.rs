@@ -245,7 +245,7 @@ impl Tool for ReadMemory {
             None => Default::default(),
         };
         if let Some(key) = &arguments.key {
-            let note = live(&notes, key, at).ok_or_else(|| missing(key))?;
+            let note = notes.live(key, at).ok_or_else(|| missing(key))?;
             let note = one(key, note, usize::MAX);
             return Ok(All { notes: vec![note] });
         }
@@ -278,7 +278,7 @@ impl Tool for CreateMemory {
         };
         let key = arguments.key;
         let change = opened.change(|notes, at| {
-            if live(notes, &key, at).is_some() {
+            if notes.live(&key, at).is_some() {
                 let message = format!("there is a note {key:?} already");
                 return Err(Trouble::new("already_exists", message)
                     .hint("change it with update_memory, or choose another key"));
@@ -310,7 +310,7 @@ impl Tool for UpdateMemory {
             ttl: arguments.expires_in.map(lifetime),
         };
         let change = opened.change(|notes, at| {
-            live(notes, &key, at).ok_or_else(|| missing(&key))?;
+            notes.live(&key, at).ok_or_else(|| missing(&key))?;
             notes.set(&key, edit.clone(), at).map_err(refused)
         });
         let done = change.await?;
@@ -333,7 +333,7 @@ impl Tool for DeleteMemory {
         let opened = Opened::find(&visit, keeper).await?;
         let opened = opened.ok_or_else(|| missing(&key))?;
         let change = opened.change(|notes, at| {
-            live(notes, &key, at).ok_or_else(|| missing(&key))?;
+            notes.live(&key, at).ok_or_else(|| missing(&key))?;
             notes.delete(&key);
             Ok(())
         });
@@ -343,11 +343,6 @@ impl Tool for DeleteMemory {
             done: "deleted".to_owned(),
         })
     }
-}
-
-fn live<'a>(notes: &'a Notes, key: &str, at: Moment) -> Option<&'a Note> {
-    let mut there = notes.iter(at);
-    there.find(|(other, _)| *other == key).map(|(_, note)| note)
 }
 
 fn one(key: &str, note: &Note, cap: usize) -> OneNote {

@@ -4,14 +4,13 @@
 
 use std::sync::Arc;
 
-use contexture_engine::{Conversation, EngineError, state_node};
+use contexture_engine::{Conversation, EngineError, item, state_node};
 use contexture_ir::{Extension, Item, Raw, RunId};
 use contexture_store::{Error as StoreError, NewItem, Node, NodeQuery};
 use serde::{Deserialize, Serialize};
 
 use super::entry::{RunEntry, RunStatus};
 use super::keys::end_node;
-use super::situation::parse;
 use crate::usage::Spent;
 
 /// How a run ended.
@@ -89,7 +88,7 @@ impl RunEnded {
         let Some(node) = found else {
             return Ok(None);
         };
-        let Item::Extension(item) = parse(&node)? else {
+        let Item::Extension(item) = item(&node)? else {
             return Ok(None);
         };
         let ending = item.raw.to::<Ending>();

@@ -5,7 +5,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use contexture_engine::{Conversation, EngineError};
+use contexture_engine::{Conversation, EngineError, item};
 use contexture_ir::{FunctionCall, Item, MessageId, NodeId, RunId};
 use contexture_store::{At, Branch, Node, NodeKind, ReadRequest, Span};
 
@@ -169,7 +169,7 @@ fn after(
     let mut text = String::new();
     let mut called = false;
     for node in answer {
-        match parse(node)? {
+        match item(node)? {
             Item::FunctionCall(call) => {
                 called = true;
                 if !answered.contains(&node.id) {
@@ -197,13 +197,6 @@ fn after(
         true => Ok(Next::Ask { refused: 0 }),
         false => Ok(Next::End { text }),
     }
-}
-
-pub(crate) fn parse(node: &Node) -> Result<Item, EngineError> {
-    Item::parse(&node.json).map_err(|source| EngineError::StoredItem {
-        node: node.id,
-        source,
-    })
 }
 
 fn message_of(node: &Node) -> Result<MessageId, EngineError> {

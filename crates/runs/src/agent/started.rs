@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use contexture_engine::{Conversation, EngineError, state_node};
+use contexture_engine::{Conversation, EngineError, item, state_node};
 use contexture_ir::{BranchName, Extension, Item, NodeId, Origin, Raw, RunId};
 use contexture_store::{AppendAt, AppendRequest, NewItem, Node, NodeQuery, State};
 use serde::{Deserialize, Serialize};
@@ -11,7 +11,6 @@ use serde::{Deserialize, Serialize};
 use super::approval::Decision;
 use super::entry::RunEntry;
 use super::keys::{node_id, started_key};
-use super::situation::parse;
 
 /// The item of a decision.
 const KIND: &str = "ctx:approval";
@@ -50,7 +49,7 @@ impl Left {
         }
         for node in nodes {
             // The last word on a call counts.
-            if let Item::Extension(extension) = parse(node)?
+            if let Item::Extension(extension) = item(node)?
                 && extension.kind == KIND
                 && let Ok(approval) = extension.raw.to::<Approval>()
                 && let Ok(call) = approval.call.parse()

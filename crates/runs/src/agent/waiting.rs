@@ -2,12 +2,11 @@
 
 use std::collections::BTreeSet;
 
-use contexture_engine::{Engine, EngineError};
+use contexture_engine::{Engine, EngineError, item};
 use contexture_ir::{BranchName, ConversationId, Item, NodeId, Owner, RunId};
 use contexture_store::{At, Error as StoreError, NodeKind, ReadRequest};
 
 use super::entry::{RunEntry, RunStatus};
-use super::situation::parse;
 
 /// A call without an output.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -61,7 +60,7 @@ pub async fn open_calls(
     });
     let mut calls = Vec::new();
     for node in open {
-        if let Item::FunctionCall(call) = parse(node)? {
+        if let Item::FunctionCall(call) = item(node)? {
             calls.push(WaitingCall {
                 node: node.id,
                 tool: call.name,

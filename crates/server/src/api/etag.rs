@@ -65,5 +65,8 @@ pub(crate) fn conditional(error: EngineError) -> Problem {
         _ => None,
     };
     let problem = Problem::from(error);
-    moved.map_or(problem.clone(), |code| problem.coded(code))
+    match moved {
+        Some(code) => problem.coded(code),
+        None => problem,
+    }
 }

@@ -3,7 +3,7 @@
 use axum::extract::State;
 use axum::http::StatusCode;
 use contexture::layers::builtin::Memory;
-use contexture::layers::builtin::memory::{Edit, Moment, Note, NoteError, Notes, Ttl};
+use contexture::layers::builtin::memory::{Edit, Moment, NoteError, Notes, Ttl};
 use contexture::layers::{Layers, Scope};
 use contexture::{Conversation, EngineError, Owner};
 use serde::Deserialize;
@@ -75,11 +75,6 @@ impl Opened {
     }
 }
 
-fn live<'a>(notes: &'a Notes, key: &str, at: Moment) -> Option<&'a Note> {
-    let mut there = notes.iter(at);
-    there.find(|(other, _)| *other == key).map(|(_, note)| note)
-}
-
 fn missing(key: &str) -> Problem {
     Problem::new(
         Code::Of("no_note", StatusCode::NOT_FOUND),
@@ -131,7 +126,7 @@ async fn show(
     Query(whose): Query<Whose>,
 ) -> Result<Json<NoteDocument>, Problem> {
     let (notes, at) = Opened::new(&app, &owner, &id, &whose).await?.read().await?;
-    let note = live(&notes, &key, at).ok_or_else(|| missing(&key))?;
+    let note = notes.live(&key, at).ok_or_else(|| missing(&key))?;
     Ok(Json(NoteDocument::new(&key, note, at)))
 }
 
@@ -211,7 +206,7 @@ async fn delete(
     let handle = opened.chat.layer::<Memory>()?;
     let gone = handle.update(|notes, context| {
         let at = opened.memory.moment(notes, context);
-        let there = live(notes, &key, at).is_some();
+        let there = notes.live(&key, at).is_some();
         Ok(there.then(|| notes.delete(&key)).flatten())
     });
     gone.await?

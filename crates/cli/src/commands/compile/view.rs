@@ -14,7 +14,7 @@ use contexture::{CompiledCall, Conversation, Format, Item};
 use crate::commands::compile::product::Product;
 use crate::failure::{Failure, Outcome};
 use crate::order::Order;
-use contexture::engine::tree::item;
+use contexture::engine::item;
 
 /// Compiles a document.
 ///

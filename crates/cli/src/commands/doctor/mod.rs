@@ -25,7 +25,8 @@ use crate::globals::Globals;
 use crate::models::general;
 use crate::printable::{counted, grouped, lines, pad, pad_left};
 use crate::{say, terminal};
-use contexture::engine::tree::{item, load};
+use contexture::engine::item;
+use contexture::engine::tree::load;
 
 /// So many items are read without being asked to.
 const READ_UNASKED: u64 = 200_000;

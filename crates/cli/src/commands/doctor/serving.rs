@@ -6,6 +6,7 @@ use std::io::ErrorKind;
 use std::path::Path;
 
 use contexture::Engine;
+use contexture::layers::builtin::SkillFolders;
 use contexture_server::{App, Config, ServeError, Server};
 
 use crate::commands::doctor::check::{Check, State};
@@ -38,6 +39,7 @@ pub(crate) async fn server(config: &Config, checks: &mut Vec<Check>) {
         Err(fault) => return checks.push(Check::failed("upstreams", fault.into())),
     };
     checks.push(upstreams(config));
+    checks.extend(skills(config));
     checks.push(listening(app).await);
     checks.extend(files(config));
 }
@@ -74,6 +76,24 @@ fn upstreams(config: &Config) -> Check {
     let names = without.iter().map(|name| name.as_str());
     let names = names.collect::<Vec<_>>().join(", ");
     check.hint(format!("clients' own keys are passed on to: {names}"))
+}
+
+/// What lies in the folders of skills. Whatever is no skill is left out by the server, which starts all the same.
+fn skills(config: &Config) -> Option<Check> {
+    let folders = &config.server.skills;
+    let loaded = folders.iter().fold(SkillFolders::new(), SkillFolders::with);
+    let loaded = loaded.load();
+    let found = counted(loaded.skills.len() as u64, "skill");
+    let check = match loaded.refused.first() {
+        None => Check::new("skills", State::Ok, found),
+        Some(refused) => {
+            let place = refused.path.display();
+            let found = format!("{found}; `{place}` is none: {}", refused.error);
+            let check = Check::new("skills", State::Warn, found);
+            check.hint("`contexture skills check FOLDER` says everything that is wrong")
+        }
+    };
+    (!folders.is_empty()).then_some(check)
 }
 
 /// Listens for a moment.

@@ -4,7 +4,7 @@ mod shown;
 
 use clap::{Args, Subcommand};
 use contexture::layers::builtin::Memory;
-use contexture::layers::builtin::memory::{Edit, Moment, Note, Notes, Ttl};
+use contexture::layers::builtin::memory::{Edit, Moment, Notes, Ttl};
 use contexture::{Conversation, EngineError};
 use contexture_server::documents::{NoteDocument, NoteDoneDocument};
 use serde_json::json;
@@ -125,7 +125,7 @@ pub(crate) async fn run(arguments: &Arguments, globals: &Globals) -> Outcome {
         Action::Get { key, whose } => {
             let memory = Opened::new(whose, globals).await?;
             let (notes, at) = memory.read().await?;
-            let note = live(&notes, key, at).ok_or_else(|| missing(key))?;
+            let note = notes.live(key, at).ok_or_else(|| missing(key))?;
             match globals.json {
                 true => say::json(&NoteDocument::new(key, note, at))?,
                 false => say::raw(&lines(&note.value))?,
@@ -218,16 +218,11 @@ impl Opened {
         let handle = self.chat.layer::<Memory>()?;
         let gone = handle.update(|notes, context| {
             let at = self.memory.moment(notes, context);
-            let there = live(notes, key, at).is_some();
+            let there = notes.live(key, at).is_some();
             Ok(there.then(|| notes.delete(key)).flatten())
         });
         gone.await?.map(|_| ()).ok_or_else(|| missing(key))
     }
-}
-
-fn live<'a>(notes: &'a Notes, key: &str, at: Moment) -> Option<&'a Note> {
-    let mut there = notes.iter(at);
-    there.find(|(other, _)| *other == key).map(|(_, note)| note)
 }
 
 fn missing(key: &str) -> Failure {

@@ -219,6 +219,12 @@ impl Notes {
         self.notes.get(key)
     }
 
+    /// A note that has not expired.
+    #[must_use]
+    pub fn live(&self, key: &str, at: Moment) -> Option<&Note> {
+        self.get(key).filter(|note| note.is_live(at))
+    }
+
     /// The notes that have not expired, by key.
     pub fn iter(&self, at: Moment) -> impl Iterator<Item = (&str, &Note)> {
         let live = self.notes.iter().filter(move |(_, note)| note.is_live(at));
