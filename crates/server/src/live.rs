@@ -40,6 +40,7 @@ impl Live {
         Teller {
             live: self.clone(),
             owner: owner.clone(),
+            belongs: None,
             waiting: Vec::new(),
         }
     }
@@ -62,7 +63,9 @@ pub(crate) struct Belongs {
 pub(crate) struct Teller {
     live: Live,
     owner: Owner,
-    /// What came before it was known where it belongs.
+    /// Once it is known.
+    belongs: Option<(Place, Belongs)>,
+    /// What came before.
     waiting: Vec<StreamEvent>,
 }
 
@@ -77,12 +80,15 @@ impl Teller {
         if followed.is_empty() {
             return self.waiting.clear();
         }
-        let Some(belongs) = belongs() else {
+        if self.belongs.is_none() {
+            let known = belongs();
+            self.belongs = known.map(|it| ((self.owner.clone(), it.conversation.clone()), it));
+        }
+        let Some((place, belongs)) = &self.belongs else {
             let room = BEHIND - self.waiting.len();
             return self.waiting.extend(events.into_iter().take(room));
         };
-        let place = (self.owner.clone(), belongs.conversation.clone());
-        let Some(told) = followed.get(&place) else {
+        let Some(told) = followed.get(place) else {
             return self.waiting.clear();
         };
         for event in self.waiting.drain(..).chain(events) {

@@ -20,7 +20,7 @@ pub struct LogDocument {
     /// All branches, in order of creation.
     pub branches: Vec<BranchDocument>,
     /// Messages. One that was branched in its middle is two of them.
-    pub entries: Vec<EntryDocument>,
+    pub entries: Vec<LogEntryDocument>,
     /// The compactions in effect on the active branch, oldest first.
     pub compactions: Vec<CoverDocument>,
     /// Messages that are left out because of a limit.
@@ -34,7 +34,7 @@ pub struct LogDocument {
 
 /// A message in a tree.
 #[derive(Clone, Debug, Serialize, ToSchema)]
-pub struct EntryDocument {
+pub struct LogEntryDocument {
     /// Its newest node.
     pub id: String,
     /// The message's id.
@@ -87,7 +87,7 @@ impl LogDocument {
             match row {
                 Row::Entry { entry, .. } => {
                     let entry = entries.0.get(*entry);
-                    let shown = entry.map(|entry| EntryDocument::of(entry, entries, counter));
+                    let shown = entry.map(|entry| LogEntryDocument::of(entry, entries, counter));
                     log.entries.extend(shown.transpose()?.flatten());
                 }
                 Row::Hidden { entries, heads } => {
@@ -101,7 +101,7 @@ impl LogDocument {
     }
 }
 
-impl EntryDocument {
+impl LogEntryDocument {
     fn of(
         entry: &Entry,
         entries: &Entries,

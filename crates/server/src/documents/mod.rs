@@ -32,7 +32,7 @@ pub use kind::{ItemKind, kind};
 pub use ledger::{
     CacheUseDocument, LedgerDayDocument, LedgerDocument, LedgerEntryDocument, LedgerSumDocument,
 };
-pub use log::{EntryDocument, LogDocument};
+pub use log::{LogDocument, LogEntryDocument};
 pub use node::{MessagesDocument, NodeDocument, NodesDocument, SavedDocument};
 pub use note::{ExpiryDocument, NoteDocument, NoteDoneDocument, NotesDocument};
 pub use problem::ProblemDocument;
