@@ -131,7 +131,7 @@ impl Ingested {
         let Said { answer, call, .. } = said;
         let chat = &self.chat;
         let info = answer.response.clone().unwrap_or_default();
-        let key = self.key(answer, info.id.as_deref());
+        let key = self.key(said, info.id.as_deref());
         let id = ResponseId::from_bytes(*key.as_bytes());
         let message = chat.answering_message(self.head, key).await?;
         let mut items = nodes(chat, said, key)?;
@@ -212,12 +212,15 @@ impl Ingested {
         Some(model.ok()?.prices.cost(&billed(usage)))
     }
 
-    /// The key of the answer and its nodes: who answers what, and in which words.
-    fn key(&self, answer: &Transcript, id: Option<&str>) -> NodeId {
+    /// The key of the answer and its nodes: who answers what, and in which words. One that the model goes on from
+    /// is of its branch.
+    fn key(&self, said: Said<'_>, id: Option<&str>) -> NodeId {
         let head = self.head.as_ref().map_or(&[][..], |head| head.as_bytes());
-        let items: Vec<String> = answer.items.iter().map(Item::to_json).collect();
+        let items: Vec<String> = said.answer.items.iter().map(Item::to_json).collect();
         let mut parts = vec![head, id.unwrap_or_default().as_bytes()];
         parts.extend(items.iter().map(String::as_bytes));
+        let branch = (!said.own.is_empty()).then(|| self.chat.branch().to_string());
+        parts.extend(branch.iter().map(String::as_bytes));
         NodeId::derive("answer", &parts)
     }
 

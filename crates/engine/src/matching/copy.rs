@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use contexture_ir::{BranchName, Chain, ConversationId, Item, NodeId, Owner, Role, Status};
-use contexture_store::{At, Node, NodeKind, PathPlace, ReadRequest, Span};
+use contexture_store::{At, Node, PathPlace, ReadRequest, Span};
 
 use super::find::Candidate;
 use super::sent::{Sent, is_models};
@@ -124,15 +124,14 @@ fn last_answer(path: &Path) -> Vec<&Item> {
     items
 }
 
-/// Whether no client was shown anything behind the first node that hashes count.
+/// Whether no client was shown anything behind the first node that hashes count, or that was cut off.
 fn is_silent(path: &Path) -> bool {
     let items = path.items.iter().map(|item| &item.item);
     let nodes: Vec<(&Arc<Node>, &Arc<Item>)> = path.nodes.iter().zip(items).collect();
-    let cut = |node: &Node| node.kind != NodeKind::Assistant && node.kind != NodeKind::FunctionCall;
     let mut chain = Chain::default();
     let before = chain.hash();
     let behind = nodes.iter().skip(1).filter(|(node, _)| node.audience.user);
-    behind.clone().all(|(node, _)| cut(node)) && {
+    behind.clone().all(|(_, item)| !is_cut(item)) && {
         behind.for_each(|(_, item)| chain.push(item));
         chain.hash() == before
     }

@@ -86,21 +86,23 @@ impl Accounts {
         })
     }
 
-    /// Takes down a call: what was sent, and what was to be sent.
+    /// Takes down a call: what was sent, and what was to be sent; nothing, if nobody asked for it but us.
     pub(crate) fn book(
         &self,
         account: &Account,
         terms: &Terms,
         sent: &Outline,
-        passed: &Outline,
+        passed: Option<&Outline>,
         at_ms: u64,
     ) -> Booked {
         let cost = |used: CacheUse| terms.rates.as_ref().map_or(0, |rates| used.cost(rates));
         self.with(account, terms, |caches| {
             let sent = caches.sent.call(sent, &marks(sent, &terms.rules), at_ms);
-            let passed = caches
-                .passed
-                .call(passed, &marks(passed, &terms.rules), at_ms);
+            let mut pass = |passed: &Outline| {
+                let marks = marks(passed, &terms.rules);
+                caches.passed.call(passed, &marks, at_ms)
+            };
+            let passed = passed.map(&mut pass).unwrap_or_default();
             Booked {
                 sent,
                 passed,

@@ -27,11 +27,7 @@ pub(crate) async fn hear(
 ) -> Result<Option<Transcript>, Miss> {
     let (pieces, ended) = heard.split();
     let pieces = unpacked(headers, pieces).map_err(|error| Miss::of("answer", &error))?;
-    let is_events = headers
-        .get(CONTENT_TYPE)
-        .and_then(|kind| kind.to_str().ok())
-        .is_some_and(|kind| kind.trim_start().starts_with("text/event-stream"));
-    let text = match is_events {
+    let text = match is_events(headers) {
         true => streamed(format, pieces, tell).await?,
         false => whole(format, pieces).await?,
     };
@@ -43,8 +39,23 @@ pub(crate) async fn hear(
         (_, None) => return Ok(None),
         (_, Some(text)) => text,
     };
-    let lifted = lift(format, &text).map_err(|error| Miss::of("answer", &error))?;
+    read(format, &text)
+}
+
+/// What an answer's document says; `None` if it is another document.
+///
+/// # Errors
+/// It cannot be read.
+pub(crate) fn read(format: Format, text: &str) -> Result<Option<Transcript>, Miss> {
+    let lifted = lift(format, text).map_err(|error| Miss::of("answer", &error))?;
     Ok((lifted.kind == Kind::Response).then_some(lifted.transcript))
+}
+
+/// Whether an answer comes as events.
+pub(crate) fn is_events(headers: &HeaderMap) -> bool {
+    let kind = headers.get(CONTENT_TYPE);
+    kind.and_then(|kind| kind.to_str().ok())
+        .is_some_and(|kind| kind.trim_start().starts_with("text/event-stream"))
 }
 
 /// The response that a stream of events comes to.
@@ -68,7 +79,7 @@ async fn streamed(
     Ok(any.then(|| finished(&accumulator)))
 }
 
-/// A body in one piece. Gemini streams into an array where no events are asked for.
+/// A body in one piece.
 async fn whole(format: Format, mut pieces: Pieces) -> Result<Option<String>, Miss> {
     let mut body = Vec::new();
     while let Some(Ok(piece)) = pieces.next().await {
@@ -81,6 +92,14 @@ async fn whole(format: Format, mut pieces: Pieces) -> Result<Option<String>, Mis
     let Ok(text) = String::from_utf8(body) else {
         return Err(Miss::new("answer", "it is not UTF-8"));
     };
+    document(format, text)
+}
+
+/// The document of a body, if it is whole. Gemini streams into an array where no events are asked for.
+///
+/// # Errors
+/// Something in the array is no answer.
+pub(crate) fn document(format: Format, text: String) -> Result<Option<String>, Miss> {
     if format != Format::Gemini || !text.trim_start().starts_with('[') {
         // A document that broke off says nothing.
         let is_whole = serde_json::from_str::<&RawValue>(&text).is_ok();

@@ -12,19 +12,36 @@ use crate::config::PolicyConfig;
 use crate::documents::RequestDocument;
 use crate::live::Belongs;
 use crate::proxy::answer;
-use crate::proxy::ledger::{self, Called};
+use crate::proxy::booking::{Entry, enter};
+use crate::proxy::failing::{fail_open, missed};
 use crate::proxy::matching::{self, Asked, Miss, Stored};
 use crate::proxy::outcome::Telling;
-use crate::proxy::rewrite::{self, Rewritten, Weighed};
+use crate::proxy::own::{Exchange, Rounds};
+use crate::proxy::rewrite::{self, Rewritten, Round, Weighed};
 use crate::proxy::tee::Heard;
 
 /// An answer that began.
-pub(crate) struct Begun {
-    pub(crate) status: StatusCode,
-    pub(crate) headers: HeaderMap,
-    pub(crate) heard: Heard,
-    /// What was sent in the place of the request.
-    pub(crate) sent: Option<Rewritten>,
+pub(crate) enum Begun {
+    /// It is passed on as it comes.
+    Heard {
+        status: StatusCode,
+        headers: HeaderMap,
+        heard: Heard,
+        /// What was sent in the place of the request.
+        sent: Option<Rewritten>,
+    },
+    /// It may call tools of ours.
+    Own {
+        exchange: Box<Exchange>,
+        sent: Rewritten,
+    },
+}
+
+/// What came of an answer.
+enum Came {
+    /// The answer, if it could be kept.
+    Answer(Result<Option<Transcript>, Miss>, Option<Rewritten>),
+    Own(Box<Exchange>, Rewritten),
 }
 
 /// Where it is told that the answer begins. Dropped, there is none.
@@ -47,22 +64,32 @@ pub(crate) fn listen_in(
     let work = tokio::spawn(async move {
         let format = asked.call.format;
         let heard = async {
-            let begun: Begun = begun.await.ok()?;
-            if !begun.status.is_success() {
-                return None;
-            }
-            let mut teller = shared.live().teller(&asked.owner);
-            let tell = |events| teller.tell(events, || belongs(&told.now()));
-            let heard = answer::hear(format, &begun.headers, begun.heard, tell).await;
-            Some((heard, begun.sent))
+            Some(match begun.await.ok()? {
+                Begun::Heard { status, .. } if !status.is_success() => return None,
+                Begun::Heard {
+                    headers,
+                    heard,
+                    sent,
+                    ..
+                } => {
+                    let mut teller = shared.live().teller(&asked.owner);
+                    let tell = |events| teller.tell(events, || belongs(&told.now()));
+                    let heard = answer::hear(format, &headers, heard, tell).await;
+                    Came::Answer(heard, sent)
+                }
+                Begun::Own { exchange, sent } => Came::Own(exchange, sent),
+            })
         };
         let stored = take_in(&shared, &asked, policy, &told, rewritten);
-        let (stored, heard) = tokio::join!(stored, heard);
-        match (stored, heard) {
-            (Some(taken), Some((Ok(Some(answer)), sent))) => {
+        let (stored, came) = tokio::join!(stored, heard);
+        match (stored, came) {
+            (Some(taken), Some(Came::Answer(Ok(Some(answer)), sent))) => {
                 record(&shared, &told, taken, answer, sent).await;
             }
-            (_, Some((Err(miss), _))) => missed(&told, &miss),
+            (Some(taken), Some(Came::Own(exchange, sent))) => {
+                in_rounds(&shared, &told, taken, *exchange, sent).await;
+            }
+            (_, Some(Came::Answer(Err(miss), _))) => missed(&told, &miss),
             (Some(taken), None) => withdraw(&told, &taken.stored.ingested).await,
             // Nothing was asked that could be stored, or nothing came that could.
             _ => told.tell(|document| document.done = true),
@@ -110,7 +137,7 @@ async fn take_in(
     let mut weighed = None;
     if let Some(policy) = policy {
         let format = asked.call.format;
-        match rewrite::rewrite(app.accounts(), &policy, format, &mut stored, &read).await {
+        match rewrite::rewrite(app.accounts(), policy, format, &mut stored, read).await {
             Ok(done) => weighed = done,
             Err(miss) => fail_open(told, &miss),
         }
@@ -141,25 +168,46 @@ async fn record(
         Ok(recorded) => recorded,
         Err(error) => return missed(told, &Miss::of("store", &error)),
     };
-    if let Some(weighed) = weighed {
-        let called = Called {
-            owner: ingested.chat.owner(),
-            conversation: ingested.chat.id(),
-            model: &weighed.account.2,
-            policy: &told.now().policy.unwrap_or_default(),
+    if let Some(weighed) = &weighed {
+        let entry = Entry {
+            ingested: &ingested,
+            weighed,
+            sent: sent.as_ref(),
+            round: Round::First,
+            answer: &answer,
             recorded: &recorded,
-            rewritten: sent.is_some(),
-            booked: weighed.book(app.accounts(), sent.as_ref(), app.engine().now_ms()),
-            reported: ingested.cost(&answer),
         };
-        if let Err(error) = ledger::enter(app.engine(), &called).await {
-            fail_open(told, &Miss::of("ledger", &error));
-        }
+        enter(app, told, entry).await;
     }
     told.tell(|document| {
         document.answered(&recorded, ingested.cost(&answer));
         document.done = true;
     });
+}
+
+/// An answer that may call tools of ours.
+async fn in_rounds(
+    app: &App,
+    told: &Telling,
+    taken: TakenIn,
+    exchange: Exchange,
+    mut sent: Rewritten,
+) {
+    let TakenIn { stored, weighed } = taken;
+    let (Some(weighed), Some(recipe)) = (weighed, sent.own.take()) else {
+        return told.tell(|document| document.done = true);
+    };
+    let mut teller = app.live().teller(stored.ingested.chat.owner());
+    let rounds = Rounds {
+        app,
+        told,
+        ingested: stored.ingested,
+        model: stored.model,
+        weighed,
+        recipe: *recipe,
+        tell: &mut |events| teller.tell(events, || belongs(&told.now())),
+    };
+    rounds.answer(exchange, sent).await;
 }
 
 /// Forgets a conversation that began with this request, if nobody named it: the client asks again, and each try would
@@ -173,32 +221,4 @@ async fn withdraw(told: &Telling, unanswered: &Ingested) {
         }
     }
     told.tell(|document| document.done = true);
-}
-
-/// The request goes as it came, though it should have been changed.
-pub(crate) fn fail_open(told: &Telling, miss: &Miss) {
-    tracing::warn!(
-        what = miss.what,
-        why = miss.why,
-        "a request was passed on as it came"
-    );
-    metrics::counter!("contexture_proxy_failed_open_total", "what" => miss.what).increment(1);
-    told.tell(|document| {
-        document.failed = Some(miss.what.to_owned());
-        document.why = Some(miss.why.clone());
-    });
-}
-
-fn missed(told: &Telling, miss: &Miss) {
-    tracing::warn!(
-        what = miss.what,
-        why = miss.why,
-        "a request was passed on, but is not stored"
-    );
-    metrics::counter!("contexture_proxy_missed_total", "what" => miss.what).increment(1);
-    told.tell(|document| {
-        document.failed = Some(miss.what.to_owned());
-        document.why = Some(miss.why.clone());
-        document.done = true;
-    });
 }

@@ -7,15 +7,18 @@
 //!
 //! A policy (`choice`) may say that something else goes out: tools and secrets are taken out of the request's text
 //! (`offered`, `redact`); a history is compiled once it is stored (`rewrite`, `splice`), where that pays (`accounts`) or
-//! something is to be said with it (`injected`). If that fails, the request goes as it came.
+//! something is to be said with it (`injected`). If that fails, the request goes as it came. What goes out then may
+//! offer tools of ours, whose calls are answered here (`own`).
 //!
 //! Not here: how a conversation is found (`contexture-engine`), connections to providers (`contexture-client`).
 
 mod accounts;
 mod answer;
+mod booking;
 mod call;
 mod choice;
 mod credentials;
+mod failing;
 mod headers;
 mod injected;
 pub(crate) mod ledger;
@@ -24,6 +27,7 @@ mod matching;
 mod members;
 mod offered;
 mod outcome;
+mod own;
 mod pass;
 mod place;
 mod redact;

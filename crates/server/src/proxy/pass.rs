@@ -18,12 +18,14 @@ use crate::nowhere::nothing_here;
 use crate::proxy::call::Call;
 use crate::proxy::choice::{Asking, Choice};
 use crate::proxy::credentials::{Outgoing, admit};
+use crate::proxy::failing::fail_open;
 use crate::proxy::headers;
 use crate::proxy::injected::is_by_user;
-use crate::proxy::listen_in::{Answering, Begun, Rewriting, fail_open, listen_in};
+use crate::proxy::listen_in::{Answering, Begun, Rewriting, listen_in};
 use crate::proxy::matching::{Asked, Miss};
 use crate::proxy::offered::restricted;
 use crate::proxy::outcome::{RequestId, Telling};
+use crate::proxy::own::{Exchange, Shown, back};
 use crate::proxy::place::{Place, place};
 use crate::proxy::redact::{redacted, storing_without};
 use crate::proxy::refusal::Refusal;
@@ -94,7 +96,7 @@ async fn through(
     }
     let sent = redacted.clone().unwrap_or_else(|| body.clone());
     let call = call.filter(|_| !wishes.bypass);
-    let mut listening = call.map(|call| {
+    let listening = call.map(|call| {
         let document = RequestDocument {
             policy: choice.policy.map(|(name, _)| name.to_owned()),
             ..RequestDocument::of(&place.upstream.name, wishes.conversation.as_ref())
@@ -135,52 +137,66 @@ async fn through(
         headers: out.headers,
         body: sent,
     };
-    let rewritten = match &mut listening {
-        Some(listening) => listening.rewritten().await,
-        None => None,
-    };
-    let host = &place.upstream.host;
-    let response = match listening {
-        None => {
-            let passed = host.send(request).await?;
-            respond(passed.status, &passed.headers, Tee::unheard(passed.body))
-        }
-        Some(listening) => {
-            let (passed, sent) = send(host, request, rewritten, &listening.telling).await?;
-            listening.respond(passed, sent).await
-        }
-    };
+    let response = answered(&place.upstream.host, request, listening).await?;
     let mut response = permit.through(response);
     response.extensions_mut().insert(principal);
     Ok(response)
 }
 
+/// The provider's answer, and who hears it.
+async fn answered(
+    host: &Upstream,
+    request: Passing,
+    listening: Option<Listening>,
+) -> Result<Response, Refusal> {
+    let Some(mut listening) = listening else {
+        let passed = host.send(request).await?;
+        let tee = Tee::unheard(passed.body);
+        return Ok(respond(passed.status, &passed.headers, tee));
+    };
+    let rewritten = listening.rewritten().await;
+    let sent = send(host, &request, rewritten, &listening.telling).await?;
+    match sent {
+        (passed, Some(sent)) if sent.own.is_some() && passed.status.is_success() => {
+            let host = host.clone();
+            listening
+                .respond_in_rounds(passed, sent, host, request)
+                .await
+        }
+        (passed, sent) => Ok(listening.respond(passed, sent).await),
+    }
+}
+
 /// Sends what stands for a request, and the request itself if the provider will not have that.
 async fn send(
     host: &Upstream,
-    request: Passing,
+    request: &Passing,
     rewritten: Option<Rewritten>,
     telling: &Telling,
 ) -> Result<(Passed, Option<Rewritten>), Refusal> {
     let Some(rewritten) = rewritten else {
-        return Ok((host.send(request).await?, None));
+        return Ok((host.send(request.clone()).await?, None));
     };
-    let mut headers = request.headers.clone();
-    headers.remove(CONTENT_ENCODING);
-    let instead = Passing {
-        method: request.method.clone(),
-        path: request.path.clone(),
-        headers,
-        body: rewritten.body.clone(),
-    };
-    let passed = host.send(instead).await?;
+    let passed = host.send(instead(request, rewritten.body.clone())).await?;
     if !REFUSED.contains(&passed.status) {
         telling.tell(|document| document.tokens_saved = Some(rewritten.saved));
         return Ok((passed, Some(rewritten)));
     }
     let why = format!("the provider answered {}", passed.status);
     fail_open(telling, &Miss::new("refused", why));
-    Ok((host.send(request).await?, None))
+    Ok((host.send(request.clone()).await?, None))
+}
+
+/// The same request with another body, which is not packed.
+fn instead(request: &Passing, body: Bytes) -> Passing {
+    let mut headers = request.headers.clone();
+    headers.remove(CONTENT_ENCODING);
+    Passing {
+        method: request.method.clone(),
+        path: request.path.clone(),
+        headers,
+        body,
+    }
 }
 
 /// The body without these secrets, unpacked; `None` if it has none of them.
@@ -256,7 +272,7 @@ impl Listening {
     async fn respond(self, passed: Passed, sent: Option<Rewritten>) -> Response {
         let length = headers::length(&passed.headers);
         let (tee, heard) = Tee::heard(passed.body, length);
-        let begun = Begun {
+        let begun = Begun::Heard {
             status: passed.status,
             headers: passed.headers.clone(),
             heard,
@@ -265,13 +281,57 @@ impl Listening {
         // If nobody listens any more there is nothing to tell.
         let _ = self.answering.send(begun);
         let mut response = respond(passed.status, &passed.headers, tee);
-        let known = match self.wait {
-            true => self.telling.once_stored().await,
-            false => self.telling.now(),
-        };
+        let known = known(&self.telling, self.wait).await;
         say(response.headers_mut(), self.id, &known);
         response
     }
+
+    /// Whoever listens answers, as only what is the client's of an answer may be passed on.
+    async fn respond_in_rounds(
+        self,
+        passed: Passed,
+        sent: Rewritten,
+        host: Upstream,
+        request: Passing,
+    ) -> Result<Response, Refusal> {
+        let (back, shown) = back();
+        let exchange = Exchange {
+            passed,
+            host,
+            request: instead(&request, Bytes::new()),
+            back,
+        };
+        let begun = Begun::Own {
+            exchange: Box::new(exchange),
+            sent,
+        };
+        // If nobody listens any more, nobody answers.
+        let _ = self.answering.send(begun);
+        let Shown {
+            status,
+            headers,
+            body,
+        } = shown.await.map_err(|_| unanswered())??;
+        let mut response = Response::new(body);
+        *response.status_mut() = status;
+        *response.headers_mut() = headers;
+        let known = known(&self.telling, self.wait).await;
+        say(response.headers_mut(), self.id, &known);
+        Ok(response)
+    }
+}
+
+/// What is known of a request when its answer's head is sent.
+async fn known(telling: &Telling, wait: bool) -> RequestDocument {
+    match wait {
+        true => telling.once_stored().await,
+        false => telling.now(),
+    }
+}
+
+fn unanswered() -> Refusal {
+    let message = "the answer was lost on its way: what the server's log says of it is why";
+    Refusal::new(StatusCode::BAD_GATEWAY, "fault", message)
 }
 
 fn respond(status: StatusCode, came: &HeaderMap, body: Tee) -> Response {

@@ -10,15 +10,17 @@ use contexture::compile::{
     Band, CacheRules, Clear, ClearPolicy, CompileError, Compiled, Compiler, Content, Contribution,
     HistoryPolicy, MarkPolicy, Outline, PreviewPolicy, Previewing, Rates, Size, Target, Window,
 };
-use contexture::ir::Transcript;
+use contexture::ir::{Item, ToolDefinition, Transcript};
 use contexture::{
-    Catalogue, CompileOptions, CompiledCall, Conversation, EngineError, Format, PrepareOptions,
+    Catalogue, CompileOptions, CompiledCall, Conversation, EngineError, Format, Ingested,
+    PrepareOptions,
 };
 
 use crate::config::{Pays, PolicyConfig, WindowConfig};
 use crate::proxy::accounts::{Account, Accounts, Booked, Terms};
 use crate::proxy::injected::{inject, is_in};
 use crate::proxy::matching::{Miss, Read, Stored};
+use crate::proxy::own::{Offering, OwnTool, OwnTools, without_choice};
 use crate::proxy::select::selected;
 use crate::proxy::splice::splice;
 
@@ -44,14 +46,50 @@ pub(crate) struct Rewritten {
     pub(crate) outline: Outline,
     /// How many tokens less than the client's.
     pub(crate) saved: i64,
+    /// How to go on, where it offers tools of ours.
+    pub(crate) own: Option<Box<Recipe>>,
+}
+
+/// How a request is made: what of it is the client's, and what is not.
+#[derive(Debug)]
+pub(crate) struct Recipe {
+    policy: PolicyConfig,
+    format: Format,
+    model: String,
+    read: Read,
+    /// Those of the client's tools that are offered.
+    theirs: Vec<ToolDefinition>,
+    /// How much of the history is shown.
+    history: HistoryPolicy,
+    /// Whether what came would not fit.
+    must: bool,
+    own: OwnTools,
+}
+
+/// Which of the requests for one answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Round {
+    /// The client's.
+    First,
+    /// One of ours, with what our tools gave.
+    Later,
+    /// The same, in which the model may call no tool.
+    Last,
 }
 
 impl Weighed {
-    /// Takes down what was sent.
-    pub(crate) fn book(&self, accounts: &Accounts, sent: Option<&Rewritten>, at_ms: i64) -> Booked {
+    /// Takes down what was sent. Only the first round is the client's: the others would not have been.
+    pub(crate) fn book(
+        &self,
+        accounts: &Accounts,
+        sent: Option<&Rewritten>,
+        round: Round,
+        at_ms: i64,
+    ) -> Booked {
         let outline = sent.map_or(&self.original, |sent| &sent.outline);
+        let passed = (round == Round::First).then_some(&self.original);
         let at_ms = u64::try_from(at_ms).unwrap_or(0);
-        accounts.book(&self.account, &self.terms, outline, &self.original, at_ms)
+        accounts.book(&self.account, &self.terms, outline, passed, at_ms)
     }
 }
 
@@ -66,24 +104,37 @@ pub(crate) const fn patience(policy: &PolicyConfig) -> Duration {
 /// The model is not known, or the compiler refuses.
 pub(crate) async fn rewrite(
     accounts: &Accounts,
-    policy: &PolicyConfig,
+    policy: PolicyConfig,
     format: Format,
     stored: &mut Stored,
-    read: &Read,
+    read: Read,
 ) -> Result<Option<Weighed>, Miss> {
     if read.is_elsewhere() {
         return Ok(None);
     }
-    let chat = stored.ingested.chat.clone();
-    inject(policy, stored).await.map_err(|error| miss(&error))?;
+    inject(&policy, stored)
+        .await
+        .map_err(|error| miss(&error))?;
+    let ingested = &mut stored.ingested;
+    let chat = ingested.chat.clone();
     let catalogue = chat.engine().catalogue();
-    let model = read.transcript.model.as_deref();
+    let model = read.transcript.model.clone();
     let model = model.ok_or_else(|| Miss::new("rewrite", "the request names no model"))?;
-    let spec = catalogue.resolve(model).map_err(|error| miss(&error))?;
-    let target = target(policy, format, model, read);
+    let spec = catalogue.resolve(&model).map_err(|error| miss(&error))?;
+    let mut recipe = Recipe {
+        history: history(&policy),
+        theirs: read.transcript.tools.clone(),
+        policy,
+        format,
+        model,
+        read,
+        must: false,
+        own: OwnTools::default(),
+    };
+    let target = recipe.target();
     let request = target.request(catalogue).map_err(|error| miss(&error))?;
     // Written by the hand that writes what may stand for it, so that only what differs differs.
-    let whole = whole(catalogue, &target, &read.transcript).map_err(|error| miss(&error))?;
+    let whole = whole(catalogue, &target, &recipe.read.transcript).map_err(|error| miss(&error))?;
     let original = whole.payload.outline();
     let rules = CacheRules::of(spec, format);
     let mut weighed = Weighed {
@@ -101,16 +152,11 @@ pub(crate) async fn rewrite(
     };
     let space = request.window.saturating_sub(request.reserve);
     let must = whole.report.totals.tokens > space || !whole.report.omitted.is_empty();
-    let target = match policy.tools.select {
-        Some(most) => target.tools(selected(most, &read.transcript)),
-        None => target,
-    };
-    let compacts = must && policy.compact.is_some();
-    let mut call = compiled(&chat, &target, compacts, stored, read).await?;
-    if !call.renames().is_empty() {
-        let why = "it has tools with names that the provider refuses";
-        return Err(Miss::new("rewrite", why));
+    if let Some(most) = recipe.policy.tools.select {
+        recipe.theirs = selected(most, &recipe.read.transcript);
     }
+    recipe.must = must;
+    let mut call = recipe.offered(ingested).await?;
     let mut outline = call.payload.outline();
     let at_ms = u64::try_from(chat.engine().now_ms()).unwrap_or(0);
     let Weighed {
@@ -119,38 +165,186 @@ pub(crate) async fn rewrite(
         original,
         ..
     } = &weighed;
-    let free = must || policy.pays == Pays::Fits;
+    let free = must || recipe.policy.pays == Pays::Fits;
     let pays = |now: &Outline, then: &Outline| {
         !is_same(now, then) && (free || accounts.pays(account, terms, now, then, at_ms))
     };
     let asked = is_in(&call, &chat);
-    if asked && !free && policy.cuts() {
+    if asked && !free && recipe.policy.cuts() {
         // What is to be said is said, whatever it costs; what else is changed has to pay beside that.
-        let whole = target.history(history(&PolicyConfig::default()));
-        let bare = compiled(&chat, &whole, false, stored, read).await?;
+        let whole = history(&PolicyConfig::default());
+        let cut = (
+            std::mem::replace(&mut recipe.history, whole),
+            recipe.own.clone(),
+        );
+        let bare = recipe.offered(ingested).await?;
         let all = bare.payload.outline();
-        if !pays(&all, &outline) {
-            (call, outline) = (bare, all);
+        match pays(&all, &outline) {
+            true => (recipe.history, recipe.own) = cut,
+            false => (call, outline) = (bare, all),
         }
     }
     if !(asked || pays(original, &outline)) {
         return Ok(Some(weighed));
     }
     let tokens = |outline: &Outline| i64::try_from(outline.tokens()).unwrap_or(i64::MAX);
-    let body = splice(format, &read.body, &call.payload.to_json());
-    let body = body.map_err(|error| miss(&error))?;
-    // What was stored before secrets were taken out may hold some.
-    let body = match chat.engine().secrets() {
-        Some(secrets) => secrets.redact(&body).into_owned(),
-        None => body,
-    };
-    weighed.rewritten = Some(Rewritten {
-        saved: tokens(original).saturating_sub(tokens(&outline)),
-        body: body.into(),
-        call,
-        outline,
-    });
+    let saved = tokens(original).saturating_sub(tokens(&outline));
+    let mut rewritten = recipe.sent(&chat, call, outline)?;
+    rewritten.saved = saved;
+    if !recipe.own.is_empty() {
+        rewritten.own = Some(Box::new(recipe));
+    }
+    weighed.rewritten = Some(rewritten);
     Ok(Some(weighed))
+}
+
+impl Recipe {
+    pub(crate) const fn format(&self) -> Format {
+        self.format
+    }
+
+    /// The tools of ours that it offers.
+    pub(crate) const fn own(&self) -> &OwnTools {
+        &self.own
+    }
+
+    /// The next request for the same answer, behind what our tools gave.
+    ///
+    /// # Errors
+    /// The compiler refuses, or the store fails.
+    pub(crate) async fn again(
+        &mut self,
+        ingested: &mut Ingested,
+        round: Round,
+    ) -> Result<Rewritten, Miss> {
+        let call = self.compiled(ingested).await?;
+        let outline = call.payload.outline();
+        let mut next = self.sent(&ingested.chat, call, outline)?;
+        if round == Round::Last {
+            let body = String::from_utf8_lossy(&next.body);
+            next.body = without_choice(self.format, &body).into();
+        }
+        Ok(next)
+    }
+
+    /// The call, with a tool of ours where something can be read with it.
+    async fn offered(&mut self, ingested: &mut Ingested) -> Result<CompiledCall, Miss> {
+        let tool = OwnTool::ReadContext;
+        let asked = &self.read.transcript;
+        let offering = match self.policy.tools.allows(tool.name()) {
+            true => Offering::of(tool, asked, &self.read.body),
+            false => Offering::Never,
+        };
+        let due = |call: &CompiledCall| {
+            let payload = call.payload.to_json();
+            offering.is_due(tool, call.format(), &call.report, &payload)
+        };
+        // Where it is likely to be due it is compiled once.
+        let shortens = self.has_long_output() || self.must && self.policy.clear.is_some();
+        let likely = offering == Offering::Free && shortens;
+        if likely {
+            self.own = OwnTools::new([tool]);
+            if let Ok(call) = self.compiled(ingested).await
+                && due(&call)
+            {
+                return Ok(call);
+            }
+            self.own = OwnTools::default();
+        }
+        let call = self.compiled(ingested).await?;
+        if likely || !due(&call) {
+            return Ok(call);
+        }
+        self.own = OwnTools::new([tool]);
+        if let Ok(with) = self.compiled(ingested).await {
+            return Ok(with);
+        }
+        self.own = OwnTools::default();
+        Ok(call)
+    }
+
+    /// Whether an output is so long that it is previewed.
+    fn has_long_output(&self) -> bool {
+        let Some(most) = self
+            .policy
+            .preview
+            .filter(|_| self.history.preview.is_some())
+        else {
+            return false;
+        };
+        let is_long = |item: &Item| {
+            matches!(item, Item::FunctionCallOutput(_)) && item.text().len() as u64 > most
+        };
+        self.read.transcript.items.iter().any(is_long)
+    }
+
+    async fn compiled(&self, ingested: &mut Ingested) -> Result<CompiledCall, Miss> {
+        let (chat, target) = (ingested.chat.clone(), self.target());
+        let options = CompileOptions {
+            // Those of this request: what was stored may be of another that said the same.
+            instructions: Some(&self.read.transcript.instructions),
+            ..CompileOptions::default()
+        };
+        let refused = |error: EngineError| miss(&error);
+        let call = if self.must && self.policy.compact.is_some() {
+            let how = PrepareOptions::default();
+            let prepared = chat.prepare_with(&target, &how, options).await;
+            let prepared = prepared.map_err(refused)?;
+            // The answer goes behind the compaction, whichever request is sent.
+            ingested.head = prepared.call.base();
+            prepared.call
+        } else {
+            chat.compile_with(&target, options).await.map_err(refused)?
+        };
+        if !call.renames().is_empty() {
+            let why = "it has tools with names that the provider refuses";
+            return Err(Miss::new("rewrite", why));
+        }
+        Ok(call)
+    }
+
+    /// What goes out with a call's history.
+    fn sent(
+        &self,
+        chat: &Conversation,
+        call: CompiledCall,
+        outline: Outline,
+    ) -> Result<Rewritten, Miss> {
+        let body = splice(self.format, &self.read.body, &call.payload.to_json());
+        let body = body.map_err(|error| miss(&error))?;
+        // What was stored before secrets were taken out may hold some.
+        let body = match chat.engine().secrets() {
+            Some(secrets) => secrets.redact(&body).into_owned(),
+            None => body,
+        };
+        Ok(Rewritten {
+            body: body.into(),
+            call,
+            outline,
+            saved: 0,
+            own: None,
+        })
+    }
+
+    fn target(&self) -> Target {
+        let Self { policy, read, .. } = self;
+        let mut options = read.transcript.options.clone();
+        let window = policy.limit_tokens;
+        // An output limit made for the model's window would leave nothing of a smaller one.
+        options.max_output_tokens = options
+            .max_output_tokens
+            .filter(|limit| window.is_none_or(|window| *limit <= window / 2));
+        let target = Target::new(self.format, self.model.as_str())
+            .options(options)
+            .tools(self.theirs.clone())
+            .also_tools(self.own.definitions())
+            .marks(policy.cache_marks.then(MarkPolicy::default))
+            .history(self.history.clone());
+        match window {
+            Some(window) => target.window(window),
+            None => target,
+        }
+    }
 }
 
 /// A request as it came: all of it, as far as any provider would take it.
@@ -170,48 +364,6 @@ fn whole(
         compiler = compiler.with(Contribution::new("instructions", Band::System, content));
     }
     compiler.compile(&transcript.items, &target)
-}
-
-async fn compiled(
-    chat: &Conversation,
-    target: &Target,
-    compacts: bool,
-    stored: &mut Stored,
-    read: &Read,
-) -> Result<CompiledCall, Miss> {
-    let options = CompileOptions {
-        // Those of this request: what was stored may be of another that said the same.
-        instructions: Some(&read.transcript.instructions),
-        ..CompileOptions::default()
-    };
-    let refused = |error: EngineError| miss(&error);
-    if !compacts {
-        return chat.compile_with(target, options).await.map_err(refused);
-    }
-    let how = PrepareOptions::default();
-    let prepared = chat.prepare_with(target, &how, options).await;
-    let prepared = prepared.map_err(refused)?;
-    // The answer goes behind the compaction, whichever request is sent.
-    stored.ingested.head = prepared.call.base();
-    Ok(prepared.call)
-}
-
-fn target(policy: &PolicyConfig, format: Format, model: &str, read: &Read) -> Target {
-    let mut options = read.transcript.options.clone();
-    let window = policy.limit_tokens;
-    // An output limit made for the model's window would leave nothing of a smaller one.
-    options.max_output_tokens = options
-        .max_output_tokens
-        .filter(|limit| window.is_none_or(|window| *limit <= window / 2));
-    let target = Target::new(format, model)
-        .options(options)
-        .tools(read.transcript.tools.clone())
-        .marks(policy.cache_marks.then(MarkPolicy::default))
-        .history(history(policy));
-    match window {
-        Some(window) => target.window(window),
-        None => target,
-    }
 }
 
 fn history(policy: &PolicyConfig) -> HistoryPolicy {

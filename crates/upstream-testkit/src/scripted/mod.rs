@@ -35,6 +35,7 @@ const REMEMBERED: usize = 64;
 /// | Line | Does |
 /// |---|---|
 /// | `upstream: call weather {"city":"Paris"}` | calls the tool; with more such lines, more calls |
+/// | `upstream: again 3 weather {"city":"Paris"}` | calls the tool, and again behind its output, three times in all |
 /// | `upstream: words 2000` | says so many words |
 /// | `upstream: status 429` | an error in the provider's shape, to be tried again at once |
 /// | `upstream: status 429 once` | the same, the first time this request comes |
@@ -77,7 +78,7 @@ impl Provider for ScriptedProvider {
 
 impl ScriptedProvider {
     fn generate(&self, dialect: Dialect, request: &Received, prompt: &Prompt) -> Answer {
-        let order = Order::of(&prompt.said);
+        let order = Order::of(&prompt.said).in_round(&prompt.asked, prompt.outputs);
         let key = key(request);
         let mut memory = self.memory.lock().unwrap();
         let attempt = memory.attempts.entry(key).or_default();

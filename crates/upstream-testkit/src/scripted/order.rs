@@ -5,6 +5,8 @@
 pub(crate) struct Order {
     /// Tools to call: names and arguments, JSON.
     pub(crate) calls: Vec<(String, String)>,
+    /// A tool to call in each round, until there were so many.
+    again: Option<(usize, String)>,
     pub(crate) words: Option<usize>,
     pub(crate) pieces: Option<usize>,
     failure: Option<(Failure, When)>,
@@ -43,9 +45,10 @@ impl Order {
             parsed.unwrap_or_else(|_| panic!("`upstream: {line}`: a number follows `{verb}`"))
         };
         match verb {
-            "call" => {
-                let (name, arguments) = rest.split_once(' ').unwrap_or((rest, "{}"));
-                self.calls.push((name.to_owned(), arguments.to_owned()));
+            "call" => self.call(rest),
+            "again" => {
+                let (_, call) = rest.split_once(' ').unwrap_or((rest, ""));
+                self.again = Some((number(), call.to_owned()));
             }
             "words" => self.words = Some(number()),
             "pieces" => self.pieces = Some(number()),
@@ -55,6 +58,21 @@ impl Order {
             "stall" => self.fail(Failure::Stall(number()), rest),
             _ => panic!("`upstream: {line}`: no such order"),
         }
+    }
+
+    fn call(&mut self, call: &str) {
+        let (name, arguments) = call.split_once(' ').unwrap_or((call, "{}"));
+        self.calls.push((name.to_owned(), arguments.to_owned()));
+    }
+
+    /// What is asked for in the round behind so many outputs of tools.
+    pub(crate) fn in_round(mut self, of_person: &str, outputs: usize) -> Self {
+        if let Some((rounds, call)) = Self::of(of_person).again
+            && outputs < rounds
+        {
+            self.call(&call);
+        }
+        self
     }
 
     fn fail(&mut self, failure: Failure, rest: &str) {

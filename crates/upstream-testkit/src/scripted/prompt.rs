@@ -15,6 +15,10 @@ pub(crate) struct Prompt {
     pub(crate) said: String,
     /// Whether that is the output of tools.
     pub(crate) by: Speaker,
+    /// The texts of the last message of a person.
+    pub(crate) asked: String,
+    /// How many messages of tools came since.
+    pub(crate) outputs: usize,
     /// Everything a model reads, in the order in which a cache knows it.
     pub(crate) text: String,
 }
@@ -45,6 +49,16 @@ impl Prompt {
         }
         last.reverse();
         let said = given.as_str().map_or(last.concat(), str::to_owned);
+        let spoken = messages
+            .iter()
+            .rev()
+            .filter_map(|message| Some((speaker(message)?, message)));
+        let mut since = spoken.skip_while(|(speaker, _)| *speaker == Speaker::Tool);
+        let asked = since.next().map(|(_, message)| texts(message));
+        let of_tools = messages.iter().rev().filter_map(speaker);
+        let outputs = of_tools
+            .take_while(|speaker| *speaker == Speaker::Tool)
+            .count();
         let is_persons = |message: &&Value| speaker(message) == Some(Speaker::Person);
         let parts = ["tools", "system", "instructions", "systemInstruction"];
         let parts = parts.iter().map(|part| body[part].to_string());
@@ -53,6 +67,8 @@ impl Prompt {
             model: body["model"].as_str().map(str::to_owned),
             turns: messages.iter().filter(is_persons).count().max(1),
             by,
+            asked: asked.unwrap_or_else(|| said.clone()),
+            outputs,
             text: parts
                 .chain(history)
                 .chain([given.as_str().unwrap_or_default().to_owned()])

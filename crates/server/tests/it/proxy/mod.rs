@@ -4,6 +4,8 @@ mod credentials;
 mod failing;
 mod injecting;
 mod keeping;
+mod own;
+mod own_talk;
 mod passing;
 mod paths;
 mod policies;

@@ -1,0 +1,154 @@
+//! When a request may offer a tool of ours.
+
+use contexture::compile::Report;
+use contexture::ir::{Fields, Item, ToolChoice, Transcript};
+use contexture::{Format, lift};
+use serde_json::{Value, json};
+
+use crate::proxy::members::object;
+use crate::proxy::own::json::{remove, set};
+use crate::proxy::own::tools::OwnTool;
+
+/// What a request lets us offer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Offering {
+    /// A model may call it.
+    Free,
+    /// The client says which tools are used: it is declared where the history has calls of it, and no sooner.
+    Bound,
+    /// It would be taken for the client's, or its answers could not be put together.
+    Never,
+}
+
+impl Offering {
+    /// What a request lets us offer of a tool.
+    pub(crate) fn of(tool: OwnTool, asked: &Transcript, body: &str) -> Self {
+        let has_it = asked.tools.iter().any(|one| one.name() == tool.name());
+        if has_it || !is_one_answer(body) {
+            return Self::Never;
+        }
+        match asked.options.tool_choice {
+            None | Some(ToolChoice::Auto) => Self::Free,
+            Some(_) => Self::Bound,
+        }
+    }
+
+    /// Whether a call that was compiled offers the tool: something in it can be read with it, or the history has
+    /// calls of it, which a provider may refuse without its definition.
+    pub(crate) fn is_due(
+        self,
+        tool: OwnTool,
+        format: Format,
+        report: &Report,
+        payload: &str,
+    ) -> bool {
+        // Previews and placeholders say by which link the rest is read.
+        let readable = || !report.rewritten.is_empty();
+        match self {
+            Self::Free => readable() || calls(tool, format, payload),
+            Self::Bound => calls(tool, format, payload),
+            Self::Never => false,
+        }
+    }
+}
+
+/// Whether a request asks for one answer, given now.
+fn is_one_answer(body: &str) -> bool {
+    let Ok(fields) = Fields::parse(body) else {
+        return false;
+    };
+    let value = |fields: &Fields<'_>, names: &[&str]| -> Option<Value> {
+        serde_json::from_str(fields.get(names)?.get()).ok()
+    };
+    let config = fields.get(&["generationConfig", "generation_config"]);
+    let config = config.and_then(|config| Fields::parse(config.get()).ok());
+    let candidates =
+        config.and_then(|config| value(&config, &["candidateCount", "candidate_count"]));
+    let is_many = |count: Option<Value>| count.and_then(|count| count.as_u64()) > Some(1);
+    !is_many(value(&fields, &["n"]))
+        && !is_many(candidates)
+        && value(&fields, &["background"]) != Some(Value::Bool(true))
+}
+
+/// Whether the history of a request has calls of a tool.
+fn calls(tool: OwnTool, format: Format, payload: &str) -> bool {
+    let is_call =
+        |item: &Item| matches!(item, Item::FunctionCall(call) if call.name == tool.name());
+    payload.contains(&format!("\"{}\"", tool.name()))
+        && lift(format, payload).is_ok_and(|lifted| lifted.transcript.items.iter().any(is_call))
+}
+
+/// A request in which no tool may be called. The tools stay, as the history has calls of them.
+pub(crate) fn without_choice(format: Format, body: &str) -> String {
+    let names: &[&str] = match format {
+        Format::Gemini => &["toolConfig", "tool_config"],
+        _ => &["tool_choice", "function_call"],
+    };
+    let Ok(fields) = Fields::parse(body) else {
+        return body.to_owned();
+    };
+    let given = fields.get(names).map(|value| value.get());
+    let given: Option<Value> = given.and_then(|given| serde_json::from_str(given).ok());
+    let none = match format {
+        Format::Anthropic => json!({"type": "none"}),
+        Format::Gemini => {
+            let mut config = given.filter(Value::is_object).unwrap_or_else(|| json!({}));
+            remove(&mut config, "function_calling_config");
+            set(
+                &mut config,
+                "functionCallingConfig",
+                json!({"mode": "NONE"}),
+            );
+            config
+        }
+        _ => json!("none"),
+    };
+    let none = none.to_string();
+    let others = fields.iter().filter(|(name, _)| !names.contains(name));
+    let mut members: Vec<(&str, &str)> = others.map(|(name, value)| (name, value.get())).collect();
+    members.extend(names.first().map(|name| (*name, none.as_str())));
+    object(members)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_answer_is_one() {
+        for (body, expected) in [
+            ("{}", true),
+            (r#"{"n":1}"#, true),
+            (r#"{"n":2}"#, false),
+            (r#"{"background":true}"#, false),
+            (r#"{"background":false,"n":null}"#, true),
+            (r#"{"generationConfig":{"candidateCount":1}}"#, true),
+            (r#"{"generation_config":{"candidate_count":3}}"#, false),
+        ] {
+            assert_eq!(is_one_answer(body), expected, "{body}");
+        }
+    }
+
+    #[test]
+    fn a_choice_is_taken_away_and_all_else_stays() {
+        for (format, body, expected) in [
+            (
+                Format::OpenAiChat,
+                r#"{"tool_choice":"auto","n":1.0}"#,
+                r#"{"n":1.0,"tool_choice":"none"}"#,
+            ),
+            (
+                Format::Anthropic,
+                r#"{"x": 1e2}"#,
+                r#"{"x":1e2,"tool_choice":{"type":"none"}}"#,
+            ),
+            (
+                Format::Gemini,
+                r#"{"toolConfig":{"retrievalConfig":{"languageCode":"en"}}}"#,
+                r#"{"toolConfig":{"retrievalConfig":{"languageCode":"en"},"functionCallingConfig":{"mode":"NONE"}}}"#,
+            ),
+        ] {
+            assert_eq!(without_choice(format, body), expected);
+        }
+    }
+}

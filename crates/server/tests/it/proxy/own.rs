@@ -1,0 +1,344 @@
+//! Tools that the proxy answers itself: a client sees what the model says, and neither the calls nor their outputs.
+
+use contexture::ir::{FinishReason, Item, ToolChoice, Transcript, Usage};
+use contexture::{Engine, Format, Owner};
+use contexture_upstream_testkit::{Answer as Scripted, Provider as _, Received, ScriptedProvider};
+use futures_util::FutureExt as _;
+use reqwest::StatusCode;
+use serde_json::{Value, json};
+
+use super::own_talk::{MODES, Mode, OWN, READS, Talk, offers, output, spoken};
+
+/// What of items is no call of ours, as text and names of tools.
+fn seen(rounds: &[Transcript]) -> (String, Vec<String>) {
+    let items = || rounds.iter().flat_map(|round| &round.items);
+    let calls = items().filter_map(|item| match item {
+        Item::FunctionCall(call) if call.name != OWN => Some(call.name.clone()),
+        _ => None,
+    });
+    (rounds.iter().map(spoken).collect(), calls.collect())
+}
+
+fn usage(of: &Transcript) -> Usage {
+    of.response.clone().unwrap().usage.unwrap()
+}
+
+/// Whether a request shows the model an output of ours that says this.
+fn was_told(asked: &Transcript, what: &str) -> bool {
+    let own: Vec<&str> = asked
+        .items
+        .iter()
+        .filter_map(|item| match item {
+            Item::FunctionCall(call) if call.name == OWN => Some(call.call_id.as_str()),
+            _ => None,
+        })
+        .collect();
+    asked.items.iter().any(|item| match item {
+        Item::FunctionCallOutput(output) => {
+            own.contains(&output.call_id.as_str()) && item.text().contains(what)
+        }
+        _ => false,
+    })
+}
+
+/// Asks for one thing more, which is found where the conversation ends, also once the index was made anew.
+async fn goes_on(talk: &mut Talk) {
+    let id = talk.only().await["id"].as_str().unwrap().parse().unwrap();
+    for text in ["Thanks.", "And thanks again."] {
+        let got = talk.ask(text).await;
+        let outcome = &got.outcome;
+        assert_eq!(
+            (
+                &outcome["matched"],
+                &outcome["appended"],
+                &outcome["failed"]
+            ),
+            (&json!("prefix"), &json!(1), &Value::Null),
+            "{outcome}"
+        );
+        talk.only().await;
+        let owner = Owner::new("local").unwrap();
+        let engine = &talk.proxied.stand.engine;
+        let index = engine.store().paths().unwrap();
+        index.put_paths(&owner, &id, 999, Vec::new()).await.unwrap();
+        assert!(engine.rebuild_paths(&owner, &id).await.unwrap() > 0);
+    }
+}
+
+#[tokio::test]
+async fn what_a_model_reads_is_answered_here_and_the_client_sees_the_answer() {
+    for format in Format::PROVIDERS {
+        for mode in MODES {
+            for rounds in [1, 2, 8] {
+                let mut talk = Talk::new(format, mode).await;
+                let order =
+                    format!("upstream: again {rounds} read_context {{\"query\":\"needle-7431\"}}");
+                let got = talk.ask(&order).await;
+                let (asked, answered) = (talk.asked(), talk.answered());
+                assert_eq!(asked.len(), rounds + 1, "{format} {mode:?}");
+                assert!(asked.iter().all(offers), "{format}");
+                assert!(!was_told(&asked[0], "needle"));
+                assert!(
+                    was_told(&asked[rounds], "line 60 has the needle-7431"),
+                    "{format}"
+                );
+                // What the model said, and nothing else.
+                let (text, calls) = seen(&answered);
+                assert_eq!(
+                    (got.text(), got.calls().len()),
+                    (text, calls.len()),
+                    "{format}"
+                );
+                assert!(got.text().contains("needle-7431"), "{}", got.text());
+                let told = got.answer.text.contains(OWN);
+                let echoes =
+                    format == Format::OpenAiResponses && got.document["tools"] != json!([]);
+                assert!(
+                    !told || echoes || got.text().contains(OWN),
+                    "{}",
+                    got.answer.text
+                );
+                let finish = got.said.response.clone().unwrap().finish;
+                assert_eq!(finish, Some(FinishReason::Stop), "{format}");
+                // All that was used.
+                let sum = |of: fn(&Usage) -> Option<u64>| -> u64 {
+                    answered.iter().filter_map(|one| of(&usage(one))).sum()
+                };
+                let (input, read) = (
+                    sum(|one| one.input_tokens),
+                    sum(|one| one.cache_read_tokens),
+                );
+                let own = usage(&got.said);
+                assert_eq!(own.input_tokens, Some(input), "{format} {mode:?}");
+                assert_eq!(own.output_tokens, Some(sum(|one| one.output_tokens)));
+                assert_eq!(own.cache_read_tokens.unwrap_or(0), read);
+                assert_eq!(got.outcome["answer"]["input_tokens"], input);
+                assert_eq!(got.outcome["answer"]["cache_read_tokens"], read);
+                goes_on(&mut talk).await;
+                let last = talk.asked().pop().unwrap();
+                assert!(offers(&last) && was_told(&last, "needle-7431"), "{format}");
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn calls_of_others_are_the_clients_and_ours_are_answered_beside_them() {
+    for format in Format::PROVIDERS {
+        for mode in MODES {
+            let mut talk = Talk::new(format, mode).await;
+            let got = talk
+                .ask(&format!(
+                    "upstream: call ls {{}}\n{READS}\nupstream: call ls {{\"a\":1}}"
+                ))
+                .await;
+            assert_eq!(talk.asked().len(), 1, "{format} {mode:?}");
+            assert_eq!(
+                (got.text().as_str(), got.calls()),
+                ("I look that up.", vec!["ls", "ls"])
+            );
+            let finish = got.said.response.clone().unwrap().finish;
+            assert_eq!(finish, Some(FinishReason::ToolCalls), "{format}");
+            let calls = got.said.items.iter().filter_map(|item| match item {
+                Item::FunctionCall(call) => Some(output(&call.call_id, "two files")),
+                _ => None,
+            });
+            talk.items.extend(calls);
+            let got = talk.send().await;
+            assert_eq!(
+                (&got.outcome["matched"], &got.outcome["appended"]),
+                (&json!("prefix"), &json!(2)),
+                "{format} {mode:?} {}",
+                got.outcome
+            );
+            let last = talk.asked().pop().unwrap();
+            assert!(was_told(&last, "needle-7431"), "{format} {mode:?}");
+            let outputs = last.items.iter().filter(|item| item.text() == "two files");
+            assert_eq!(outputs.count(), 2, "{format} {mode:?}");
+            goes_on(&mut talk).await;
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_model_that_reads_and_reads_must_answer_in_the_end() {
+    for format in Format::PROVIDERS {
+        for mode in MODES {
+            let mut talk = Talk::new(format, mode).await;
+            let order = "upstream: again 99 read_context {\"query\":\"needle-7431\"}";
+            let got = talk.ask(order).await;
+            let asked = talk.asked();
+            assert_eq!(asked.len(), 9, "{format}");
+            let choices = asked.iter().map(|asked| asked.options.tool_choice.clone());
+            let choices: Vec<Option<ToolChoice>> = choices.collect();
+            assert!(choices[..8].iter().all(Option::is_none), "{choices:?}");
+            assert_eq!(choices[8], Some(ToolChoice::None), "{format}");
+            assert_eq!(got.text(), "I look that up.".repeat(9));
+            assert_eq!(got.calls(), Vec::<&str>::new());
+            let finish = got.said.response.clone().unwrap().finish;
+            assert_eq!(finish, Some(FinishReason::Stop), "{format}");
+            goes_on(&mut talk).await;
+        }
+    }
+}
+
+#[tokio::test]
+async fn it_is_offered_where_it_is_of_use_and_the_client_leaves_room_for_it() {
+    for format in Format::PROVIDERS {
+        let mut own = Talk::new(format, Mode::Whole).await;
+        own.offer(OWN);
+        let got = own.ask(READS).await;
+        assert_eq!(got.calls(), [OWN], "it is the client's: {format}");
+        assert_eq!(own.asked().len(), 1);
+
+        for choice in [ToolChoice::None, ToolChoice::Required] {
+            let mut bound = Talk::new(format, Mode::Whole).await;
+            bound.options.tool_choice = Some(choice);
+            bound.ask("Hello").await;
+            assert!(!offers(&bound.asked()[0]), "{format}");
+        }
+        // Nothing is left out of a short history.
+        let mut short = Talk::new(format, Mode::Whole).await;
+        short.items.clear();
+        short.ask("Hello").await;
+        assert!(!offers(&short.asked()[0]), "{format}");
+    }
+    let several = [
+        (Format::OpenAiChat, json!({"n": 2})),
+        (Format::OpenAiResponses, json!({"background": true})),
+        (
+            Format::Gemini,
+            json!({"generationConfig": {"candidateCount": 2}}),
+        ),
+    ];
+    for (format, more) in several {
+        let mut talk = Talk::new(format, Mode::Whole).await;
+        talk.more = more;
+        talk.ask("Hello").await;
+        assert!(!offers(&talk.asked()[0]), "{format}");
+    }
+}
+
+#[tokio::test]
+async fn where_it_is_not_called_nothing_of_an_answer_is_changed() {
+    for format in Format::PROVIDERS {
+        for mode in MODES {
+            let mut talk = Talk::new(format, mode).await;
+            let got = talk
+                .ask("upstream: words 40\nupstream: pieces 7\nupstream: call ls {\"a\":[1,2]}")
+                .await;
+            let received = talk.proxied.upstream.received();
+            assert!(offers(&talk.asked()[0]));
+            let sent = ScriptedProvider::default().answer(&received[0]);
+            let sent = String::from_utf8(sent.body().to_vec()).unwrap();
+            assert_eq!(got.answer.text, sent, "{format} {mode:?}");
+        }
+    }
+}
+
+/// A scripted provider whose answer behind an output of ours is another one.
+fn and_then(
+    change: impl Fn(Scripted) -> Scripted + Send + Sync + 'static,
+) -> impl Fn(&Received) -> Scripted + Send + Sync + 'static {
+    let scripted = ScriptedProvider::default();
+    let times = std::sync::atomic::AtomicUsize::new(0);
+    move |received| {
+        let answer = scripted.answer(received);
+        let body = String::from_utf8_lossy(&received.body);
+        let is_told = body.contains("found, best first");
+        match is_told && times.fetch_add(1, std::sync::atomic::Ordering::Relaxed) == 0 {
+            true => change(answer),
+            false => answer,
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_providers_error_in_a_later_round_is_the_clients_and_its_retry_goes_on() {
+    for format in Format::PROVIDERS {
+        let provider = and_then(|_| Scripted::json(429, &json!({"error": {"message": "slower"}})));
+        let mut talk = Talk::to(format, Mode::Whole, provider, Engine::in_memory()).await;
+        talk.ask("Hello").await;
+        talk.items.push(super::own_talk::user(&format!(
+            "upstream: words 0\n{READS}"
+        )));
+        let refused = talk.proxied.stand.send(talk.request()).await;
+        assert_eq!(refused.status, StatusCode::TOO_MANY_REQUESTS, "{format}");
+        assert_eq!(refused.json(), json!({"error": {"message": "slower"}}));
+        let outcome = talk.proxied.outcome(&refused).await;
+        assert_eq!(outcome["failed"], Value::Null, "{outcome}");
+        let got = talk.send().await;
+        assert!(
+            got.text().contains("needle-7431"),
+            "{format}: {}",
+            got.text()
+        );
+        goes_on(&mut talk).await;
+    }
+}
+
+#[tokio::test]
+async fn an_answer_that_breaks_off_in_a_later_round_breaks_off() {
+    for format in Format::PROVIDERS {
+        for mode in MODES {
+            let provider = and_then(|answer| answer.dropped_at(500));
+            let mut talk = Talk::to(format, mode, provider, Engine::in_memory()).await;
+            talk.ask("Hello").await;
+            talk.items.push(super::own_talk::user(READS));
+            let broken = talk.request().send().await.unwrap();
+            let id = broken.headers()["x-contexture-request"].clone();
+            assert!(broken.text().await.is_err(), "{format} {mode:?}");
+            let path = format!("/api/v1/requests/{}", id.to_str().unwrap());
+            while talk.proxied.stand.get(&path).await.ok()["done"] != true {
+                tokio::task::yield_now().await;
+            }
+            // Asked again, it is answered; what came before stands beside it.
+            let got = talk.send().await;
+            assert!(
+                got.text().contains("needle-7431"),
+                "{format}: {}",
+                got.text()
+            );
+            assert_eq!(got.outcome["matched"], "retry", "{}", got.outcome);
+            assert_eq!(talk.proxied.conversations().await.len(), 1);
+            talk.asked();
+        }
+    }
+}
+
+#[tokio::test]
+async fn where_the_store_fails_between_rounds_the_client_gets_what_has_come() {
+    for format in Format::PROVIDERS {
+        for mode in MODES {
+            let engine = Engine::in_memory();
+            let (scripted, shared) = (ScriptedProvider::default(), engine.clone());
+            let provider = move |received: &Received| {
+                if String::from_utf8_lossy(&received.body).contains("upstream: again") {
+                    // Somebody deletes the conversation while the model thinks.
+                    let owner = Owner::new("local").unwrap();
+                    let list = shared
+                        .conversations(&owner, Default::default())
+                        .now_or_never();
+                    for one in list.unwrap().unwrap().conversations {
+                        shared
+                            .delete(&owner, &one.id)
+                            .now_or_never()
+                            .unwrap()
+                            .unwrap();
+                    }
+                }
+                scripted.answer(received)
+            };
+            let mut talk = Talk::to(format, mode, provider, engine).await;
+            let got = talk.ask(READS).await;
+            assert_eq!(talk.asked().len(), 1, "{format}");
+            assert_eq!(
+                (got.text().as_str(), got.calls().len()),
+                ("I look that up.", 0)
+            );
+            assert_eq!(got.outcome["failed"], "store", "{}", got.outcome);
+            let finish = got.said.response.clone().unwrap().finish;
+            assert_eq!(finish, Some(FinishReason::Stop), "{format}");
+        }
+    }
+}
