@@ -64,7 +64,7 @@ pub use aside::Aside;
 pub use cache::bill::{CacheUse, Rates};
 pub use cache::content::{CacheAdvice, CachedContent, ContentIgnored, ContentReport};
 pub use cache::diff::{CacheDiff, DiffError, DiffTarget, Difference, RebilledMoney, cache_diff};
-pub use cache::marks::{Kept, Mark, MarkPolicy, MarkReason, Marking, place_marks};
+pub use cache::marks::{Kept, Mark, MarkPolicy, MarkReason, Marking, marks_of, place_marks};
 pub use cache::outline::{Lasts, Outline, OutlineSegment, Part};
 pub use cache::predict::predict;
 pub use cache::read::OutlineError;

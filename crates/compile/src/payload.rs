@@ -8,12 +8,12 @@ mod holding;
 use std::fmt;
 use std::sync::Arc;
 
-use contexture_ir::{ContentHash, Fields, quote};
+use contexture_ir::{ContentHash, Fields};
 use contexture_wire::{
     Format, HeadPart, Ttl, head_marks, mark, mark_head, only_marks, unmark, unmark_head,
 };
 
-use crate::cache::marks::{MarkReason, Marking};
+use crate::cache::marks::{MarkReason, Marking, whole_mark};
 use crate::cache::outline::{Outline, OutlineSegment, Part};
 use crate::cache::settings::{scoped, settings, value};
 use crate::count::Tokens;
@@ -77,11 +77,40 @@ impl Payload {
         self.whole.as_deref().unwrap_or(self)
     }
 
-    /// The payload as its provider's cache sees it: with what a cache object holds that it names.
+    /// The payload as its provider's cache sees it: with what a cache object holds that it names. Messages have the marks
+    /// that came with the items, and are known by the items: one that is marked in the next call is another.
     #[must_use]
     pub fn outline(&self) -> Outline {
+        self.outline_with(segment_of)
+    }
+
+    /// The same as it is sent: with all marks that stand in it, and each message known by its text without them.
+    #[must_use]
+    pub fn sent_outline(&self) -> Outline {
+        let format = self.head.format;
+        self.outline_with(|at, element| {
+            let marks: Vec<Ttl> = element
+                .marks
+                .iter()
+                .copied()
+                .chain(element.marked)
+                .collect();
+            let bare = match marks.is_empty() {
+                true => None,
+                false => unmark(format, &element.json),
+            };
+            let text = bare.as_deref().unwrap_or(&element.json);
+            OutlineSegment {
+                hash: ContentHash::of(text.as_bytes()),
+                marks,
+                ..segment_of(at, element)
+            }
+        })
+    }
+
+    fn outline_with(&self, segment_of: impl Fn(usize, &Element) -> OutlineSegment) -> Outline {
         if let Some(whole) = &self.whole {
-            return whole.outline();
+            return whole.outline_with(segment_of);
         }
         let head = &*self.head;
         let around = format!("{}{}", self.before, self.after);
@@ -340,17 +369,6 @@ const fn system_names(format: Format) -> &'static [&'static str] {
         Format::Gemini => &["systemInstruction", "system_instruction"],
         Format::OpenAiChat | Format::Ui | Format::Items => &[],
     }
-}
-
-/// The mark at the top of a request, which the provider moves by itself.
-fn whole_mark(format: Format, fields: &Fields<'_>) -> Option<Ttl> {
-    if format != Format::Anthropic {
-        return None;
-    }
-    let mark = value(fields, &["cache_control", "type"]);
-    let long = value(fields, &["cache_control", "ttl"]) == quote("1h");
-    let ttl = if long { Ttl::Long } else { Ttl::Usual };
-    (!mark.is_empty()).then_some(ttl)
 }
 
 /// A member of the object that a request begins.

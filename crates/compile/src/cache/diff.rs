@@ -10,12 +10,12 @@
 use contexture_catalogue::{CacheKind, ModelSpec};
 use contexture_ir::Fields;
 use contexture_tokens::TokenCounter;
-use contexture_wire::{Format, Ttl, mark_name};
+use contexture_wire::{Format, mark_name};
 use serde::Serialize;
 use serde_json::value::RawValue;
 
 use crate::cache::bill::Rates;
-use crate::cache::marks::{Mark, MarkPolicy, MarkReason, given, place_marks};
+use crate::cache::marks::{Mark, MarkPolicy, marks_of, place_marks};
 use crate::cache::outline::{Outline, Part};
 use crate::cache::read::{OutlineError, Reading, read};
 use crate::cache::rules::CacheRules;
@@ -169,20 +169,11 @@ pub fn cache_diff(
 
 /// The marks of a request; those that belong there if it has none.
 fn marks(outline: &Outline, rules: &CacheRules) -> Vec<Mark> {
-    let (mut marks, _) = given(outline, rules);
-    let last = outline.segments.len().saturating_sub(1);
-    marks.extend(outline.whole.map(|ttl| Mark::given(last, ttl)));
-    if marks.is_empty() {
-        return place_marks(outline, rules, &[], MarkPolicy::default()).marks;
+    let own = outline.whole.is_some() || outline.segments.iter().any(|one| !one.marks.is_empty());
+    match own {
+        true => marks_of(outline, rules),
+        false => place_marks(outline, rules, &[], MarkPolicy::default()).marks,
     }
-    if rules.marks_newest {
-        marks.push(Mark {
-            segment: last,
-            ttl: Ttl::Usual,
-            why: MarkReason::Provider,
-        });
-    }
-    marks
 }
 
 /// How many segments of a request are cached.

@@ -8,12 +8,13 @@
 //! Marks that came with the items stay and count. Where they are more than the provider takes, those
 //! in the oldest messages go; a longer time never stands behind a shorter one.
 
-use contexture_ir::ContentHash;
-use contexture_wire::Ttl;
+use contexture_ir::{ContentHash, Fields, quote};
+use contexture_wire::{Format, Ttl};
 use serde::{Deserialize, Serialize};
 
 use crate::cache::outline::{Lasts, Outline, Part};
 use crate::cache::rules::CacheRules;
+use crate::cache::settings::value;
 use crate::hex;
 
 /// For how long what is marked is to be kept.
@@ -165,6 +166,37 @@ pub fn place_marks(
     }
     marking.kept = kept(outline, rules, &marking.marks);
     marking
+}
+
+/// The mark at the top of a request, which the provider moves by itself.
+pub(crate) fn whole_mark(format: Format, fields: &Fields<'_>) -> Option<Ttl> {
+    if format != Format::Anthropic {
+        return None;
+    }
+    let mark = value(fields, &["cache_control", "type"]);
+    let long = value(fields, &["cache_control", "ttl"]) == quote("1h");
+    let ttl = if long { Ttl::Long } else { Ttl::Usual };
+    (!mark.is_empty()).then_some(ttl)
+}
+
+/// The marks that are in force in a request that is sent as it stands: its own, as many as the provider takes, and
+/// those that the provider sets by itself.
+#[must_use]
+pub fn marks_of(outline: &Outline, rules: &CacheRules) -> Vec<Mark> {
+    if rules.max_marks == 0 {
+        return Vec::new();
+    }
+    let (mut marks, _) = given(outline, rules);
+    if let Some(segment) = outline.segments.len().checked_sub(1) {
+        let newest = rules.marks_newest.then_some(Ttl::Usual);
+        let provider = |ttl| Mark {
+            segment,
+            ttl,
+            why: MarkReason::Provider,
+        };
+        marks.extend(outline.whole.into_iter().chain(newest).map(provider));
+    }
+    marks
 }
 
 /// The marks that came with the items and stay, and the segments whose marks go.

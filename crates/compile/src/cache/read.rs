@@ -10,6 +10,7 @@ use contexture_tokens::TokenCounter;
 use contexture_wire::{Format, Ttl, mark_name};
 use serde_json::value::RawValue;
 
+use crate::cache::marks::whole_mark;
 use crate::cache::outline::{Lasts, Outline, OutlineSegment, Part};
 use crate::cache::settings::{scoped, settings, value};
 use crate::count::{Framing, Tokens};
@@ -108,10 +109,7 @@ pub(crate) fn read<'a>(
         scope.push('\n');
         scope.push_str(value(&fields, &[name]));
     }
-    let whole = (format == Format::Anthropic)
-        .then(|| value(&fields, &["cache_control"]))
-        .filter(|mark| !mark.is_empty())
-        .map(ttl);
+    let whole = whole_mark(format, &fields);
     Ok(Reading {
         outline: Outline {
             format,

@@ -49,17 +49,20 @@ impl CacheTrace {
         }
     }
 
+    /// What a call would read and write; the cache stays as it is.
+    #[must_use]
+    pub fn predict(&self, outline: &Outline, marks: &[Mark], now_ms: u64) -> CacheUse {
+        self.find(outline, marks, now_ms, &prefixes(outline)).1
+    }
+
     /// What a call reads and writes; the cache is as it leaves it.
     pub fn call(&mut self, outline: &Outline, marks: &[Mark], now_ms: u64) -> CacheUse {
-        if self.rules.kind == CacheKind::None {
-            return usage(outline, &CacheRules::none(self.rules.format), &[], None);
-        }
+        self.kept.retain(|_, entry| now_ms < entry.gone_ms);
         let prefixes = prefixes(outline);
-        let found = (0..prefixes.len())
-            .rev()
-            .filter(|at| self.alive(prefixes.get(*at), now_ms))
-            .find(|at| found_by(outline, &self.rules, marks, *at).is_some());
-        let used = usage(outline, &self.rules, marks, found);
+        let (found, used) = self.find(outline, marks, now_ms, &prefixes);
+        if self.rules.kind == CacheKind::None {
+            return used;
+        }
         if self.rules.by_marks() {
             let read = found.filter(|_| used.read > 0);
             let read = read.map(|at| (at, Ttl::Usual));
@@ -78,6 +81,31 @@ impl CacheTrace {
             }
         }
         used
+    }
+
+    /// How many prefixes it keeps.
+    #[must_use]
+    pub fn prefixes(&self) -> usize {
+        self.kept.len()
+    }
+
+    /// The segment up to which a call finds a prefix, and what follows from that.
+    fn find(
+        &self,
+        outline: &Outline,
+        marks: &[Mark],
+        now_ms: u64,
+        prefixes: &[ContentHash],
+    ) -> (Option<usize>, CacheUse) {
+        if self.rules.kind == CacheKind::None {
+            let none = CacheRules::none(self.rules.format);
+            return (None, usage(outline, &none, &[], None));
+        }
+        let found = (0..prefixes.len())
+            .rev()
+            .filter(|at| self.alive(prefixes.get(*at), now_ms))
+            .find(|at| found_by(outline, &self.rules, marks, *at).is_some());
+        (found, usage(outline, &self.rules, marks, found))
     }
 
     fn alive(&self, prefix: Option<&ContentHash>, now_ms: u64) -> bool {

@@ -326,6 +326,7 @@ fn a_trace_reads_what_it_wrote_until_it_forgets() {
     assert_eq!(used.total(), outlines[0].tokens());
     let again = trace.clone().call(&outlines[1], &second.marks, 299_999);
     assert_eq!(again.read, written);
+    assert_eq!(trace.predict(&outlines[1], &second.marks, 299_999), again);
     assert_eq!(
         again,
         predict(&outlines[1], &rules, &second.marks, &first.kept)
@@ -338,6 +339,11 @@ fn a_trace_reads_what_it_wrote_until_it_forgets() {
         trace.call(&outlines[1], &second.marks, 400_000).read,
         written
     );
+    let kept = trace.prefixes();
+    assert!(kept > first.marks.len());
+    // What is gone takes no room.
+    trace.call(&outlines[0], &first.marks, 9_000_000);
+    assert!(trace.prefixes() < kept);
 }
 
 #[test]

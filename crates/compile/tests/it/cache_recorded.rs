@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 
 use contexture_catalogue::Catalogue;
-use contexture_compile::{CacheRules, CacheTrace, Mark, Outline};
+use contexture_compile::{CacheRules, CacheTrace, Outline, marks_of};
 use contexture_testdata::Exchange;
 use contexture_tokens::counter_for;
 use contexture_wire::Format;
@@ -136,7 +136,7 @@ fn call(
     let request = exchange.request.get();
     let outline = Outline::read(format, request, counter_for(spec.encoding)).ok()?;
     let rules = CacheRules::of(spec, format);
-    let marks = marks(&outline, &rules);
+    let marks = marks_of(&outline, &rules);
     let trace = traces
         .entry(model)
         .or_insert_with(|| CacheTrace::new(rules));
@@ -144,17 +144,4 @@ fn call(
     let total = used.total().max(1);
     let share = u128::from(used.read) * u128::from(input) / u128::from(total);
     Some((u64::try_from(share).unwrap(), reported, input))
-}
-
-/// The marks that stand in a request.
-fn marks(outline: &Outline, rules: &CacheRules) -> Vec<Mark> {
-    let own = outline.segments.iter().enumerate();
-    let own =
-        own.flat_map(|(at, segment)| segment.marks.iter().map(move |ttl| Mark::given(at, *ttl)));
-    let last = outline.segments.len() - 1;
-    let newest = rules
-        .marks_newest
-        .then(|| Mark::given(last, contexture_wire::Ttl::Usual));
-    let whole = outline.whole.map(|ttl| Mark::given(last, ttl));
-    own.chain(whole).chain(newest).collect()
 }

@@ -435,6 +435,38 @@ async fn what_the_engine_put_behind_an_answer_is_no_parting() {
 }
 
 #[tokio::test]
+async fn who_asks_again_goes_on_behind_what_the_engine_put_there() {
+    let engine = engine();
+    let mut client = Client::new(&engine);
+    for turn in 0..6 {
+        let long = format!("turn {turn} ") + &"a word and another ".repeat(200);
+        client.turn(&[user(&long)], &[model(&long)]).await;
+    }
+    client.history.push(user("go on"));
+    let first = send(&engine, &client.history).await;
+    let (target, options) = (Target::openai_chat("gpt-4.1"), CompactOptions::default());
+    let compacted = first.chat.compact(&target, &options).await.unwrap();
+    let name = first.chat.id().as_str();
+    for again in [
+        send(&engine, &client.history).await,
+        send_to(&engine, name, &client.history).await,
+    ] {
+        assert_eq!((again.matched, again.appended.len()), (Matched::Retry, 0));
+        assert_eq!(
+            (again.chat.id(), again.opened.as_ref()),
+            (first.chat.id(), None)
+        );
+        assert_eq!(again.head, compacted.head);
+    }
+    // Once it is answered, another answer stands beside.
+    let again = send(&engine, &client.history).await;
+    again.record(&answer(&[model("yes")])).await.unwrap();
+    let beside = send(&engine, &client.history).await;
+    assert_eq!((beside.matched, beside.head), (Matched::Retry, first.head));
+    assert!(beside.opened.is_some());
+}
+
+#[tokio::test]
 async fn a_long_history_is_stored_once() {
     let engine = engine();
     let mut history: Vec<Item> = (0..10_000)
