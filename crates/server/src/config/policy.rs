@@ -84,7 +84,7 @@ pub struct ToolsConfig {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Pays {
-    /// It costs less, over this call and four like it, than what the client sent.
+    /// It costs less, over this call and four like it, than what the client sent, and now no more than what was saved before.
     #[default]
     Strict,
     /// Nothing: it is made, whatever it costs.

@@ -73,6 +73,9 @@ pub struct LedgerEntryDocument {
     pub saved_pico_dollars: i64,
     /// What the call cost with its answer, by the usage that the provider reported.
     pub reported_pico_dollars: Option<i64>,
+    /// What was read from the cache, as the provider reported it; `sent` says what was expected.
+    #[serde(default)]
+    pub reported_read_tokens: Option<u64>,
 }
 
 /// Input tokens by what is paid for them.
@@ -97,7 +100,9 @@ impl From<CacheUse> for CacheUseDocument {
 }
 
 impl CacheUseDocument {
-    const fn tokens(self) -> u64 {
+    /// All of them.
+    #[must_use]
+    pub const fn tokens(self) -> u64 {
         self.read
             .saturating_add(self.written)
             .saturating_add(self.fresh)

@@ -6,6 +6,8 @@ use contexture::{Ingested, Recorded};
 use serde::Serialize;
 use utoipa::ToSchema;
 
+use crate::documents::CacheUseDocument;
+
 /// A request that was passed on to a provider, and what became of it here.
 #[derive(Clone, Debug, Default, Serialize, ToSchema)]
 pub struct RequestDocument {
@@ -27,6 +29,9 @@ pub struct RequestDocument {
     pub policy: Option<String>,
     /// How many tokens less were sent than came, if something else was sent; less than nothing if more.
     pub tokens_saved: Option<i64>,
+    /// What of the request that was sent is expected to come from the provider's cache, under a policy that may change
+    /// it; the answer says what did.
+    pub predicted: Option<CacheUseDocument>,
     /// The answer, once it is stored.
     pub answer: Option<AnswerDocument>,
     /// What failed here, while the request went on: `request`, `answer`, `store`, `rewrite`, `timeout`, `refused` or
@@ -72,6 +77,14 @@ impl RequestDocument {
     #[must_use]
     pub fn is_stored(&self) -> bool {
         self.matched.is_some() || self.done
+    }
+
+    /// In a word, with the tokens that are expected to be read from the cache, of all: `hit=1024/1200`.
+    #[must_use]
+    pub fn verdict(&self) -> Option<String> {
+        let CacheUseDocument { read, .. } = self.predicted?;
+        let word = if read > 0 { "hit" } else { "miss" };
+        Some(format!("{word}={read}/{}", self.predicted?.tokens()))
     }
 
     pub(crate) fn stored(&mut self, ingested: &Ingested) {

@@ -70,6 +70,7 @@ impl Called<'_> {
     fn entry(&self, at_ms: i64) -> LedgerEntryDocument {
         let money = |pico: u128| i64::try_from(pico).unwrap_or(i64::MAX);
         let booked = &self.booked;
+        let usage = self.recorded.usage.as_ref();
         let (sent, passed) = (money(booked.sent_cost), money(booked.passed_cost));
         LedgerEntryDocument {
             response: self.recorded.response.to_string(),
@@ -83,6 +84,7 @@ impl Called<'_> {
             passed_pico_dollars: passed,
             saved_pico_dollars: passed.saturating_sub(sent),
             reported_pico_dollars: self.reported.as_ref().map(|cost| money(cost.pico_dollars)),
+            reported_read_tokens: usage.and_then(|usage| usage.cache_read_tokens),
         }
     }
 }

@@ -142,7 +142,10 @@ async fn take_in(
             Err(miss) => fail_open(told, &miss),
         }
     }
-    told.tell(|document| document.stored(&stored.ingested));
+    told.tell(|document| {
+        document.stored(&stored.ingested);
+        document.predicted = weighed.as_ref().map(|weighed| weighed.predicted.into());
+    });
     let instead = weighed.as_mut().and_then(|one| one.rewritten.take());
     // Whoever waited too long has sent the request as it came.
     let _ = rewritten.send(instead);

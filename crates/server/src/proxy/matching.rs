@@ -70,13 +70,13 @@ impl Read {
     /// Whether it goes on from a history that the provider holds.
     pub(crate) fn is_elsewhere(&self) -> bool {
         let names = ["previous_response_id", "conversation", "cachedContent"];
-        let said = |name: &&str| {
-            self.said
-                .0
-                .get(*name)
-                .is_some_and(|raw| raw.get() != "null")
-        };
-        names.iter().any(said)
+        names.iter().any(|name| self.field(name).is_some())
+    }
+
+    /// A field of its body, if that says anything.
+    pub(crate) fn field(&self, name: &str) -> Option<&RawValue> {
+        let raw = self.said.0.get(name)?;
+        (raw.get() != "null").then_some(raw)
     }
 }
 

@@ -179,7 +179,10 @@ async fn send(
     };
     let passed = host.send(instead(request, rewritten.body.clone())).await?;
     if !REFUSED.contains(&passed.status) {
-        telling.tell(|document| document.tokens_saved = Some(rewritten.saved));
+        telling.tell(|document| {
+            document.tokens_saved = Some(rewritten.saved);
+            document.predicted = Some(rewritten.predicted.into());
+        });
         return Ok((passed, Some(rewritten)));
     }
     let why = format!("the provider answered {}", passed.status);
@@ -353,6 +356,7 @@ fn say(headers: &mut HeaderMap, id: RequestId, known: &RequestDocument) {
             "x-contexture-tokens-saved",
             known.tokens_saved.map(|saved| saved.to_string()),
         ),
+        ("x-contexture-cache", known.verdict()),
         ("x-contexture-failed", known.failed.clone()),
     ];
     for (name, value) in said {

@@ -7,17 +7,19 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use contexture::compile::{
-    Band, CacheRules, Clear, ClearPolicy, CompileError, Compiled, Compiler, Content, Contribution,
-    HistoryPolicy, MarkPolicy, Outline, PreviewPolicy, Previewing, Rates, Size, Target, Window,
+    Band, CacheRules, CacheUse, Clear, ClearPolicy, CompileError, Compiled, Compiler, Content,
+    Contribution, HistoryPolicy, MarkPolicy, OmitReason, Outline, Part, PreviewPolicy, Previewing,
+    Rates, Report, Size, Target, Window,
 };
-use contexture::ir::{Item, ToolDefinition, Transcript};
+use contexture::engine::Trigger;
+use contexture::ir::{Item, Raw, ToolDefinition, Transcript};
 use contexture::{
     Catalogue, CompileOptions, CompiledCall, Conversation, EngineError, Format, Ingested,
     PrepareOptions,
 };
 
 use crate::config::{Pays, PolicyConfig, WindowConfig};
-use crate::proxy::accounts::{Account, Accounts, Booked, Terms};
+use crate::proxy::accounts::{Account, Accounts, Booked, Debt, Offer, Terms};
 use crate::proxy::injected::{inject, is_in};
 use crate::proxy::matching::{Miss, Read, Stored};
 use crate::proxy::own::{Offering, OwnTool, OwnTools, without_choice};
@@ -34,6 +36,8 @@ pub(crate) struct Weighed {
     pub(crate) terms: Terms,
     /// What the client sent.
     pub(crate) original: Outline,
+    /// What of that is expected to be read from the cache.
+    pub(crate) predicted: CacheUse,
     /// What is to be sent in its place, if anything is.
     pub(crate) rewritten: Option<Rewritten>,
 }
@@ -44,6 +48,8 @@ pub(crate) struct Rewritten {
     pub(crate) body: Bytes,
     pub(crate) call: CompiledCall,
     pub(crate) outline: Outline,
+    /// What of it is expected to be read from the cache.
+    pub(crate) predicted: CacheUse,
     /// How many tokens less than the client's.
     pub(crate) saved: i64,
     /// How to go on, where it offers tools of ours.
@@ -135,21 +141,16 @@ pub(crate) async fn rewrite(
     let request = target.request(catalogue).map_err(|error| miss(&error))?;
     // Written by the hand that writes what may stand for it, so that only what differs differs.
     let whole = whole(catalogue, &target, &recipe.read.transcript).map_err(|error| miss(&error))?;
-    let original = whole.payload.outline();
+    let original = whole.payload.sent_outline();
     let rules = CacheRules::of(spec, format);
-    let mut weighed = Weighed {
-        account: (
-            chat.owner().clone(),
-            chat.id().clone(),
-            request.model.clone(),
-        ),
-        terms: Terms {
-            rates: Rates::of(&spec.prices, rules.kind, original.tokens()),
-            rules,
-        },
-        original,
-        rewritten: None,
+    let terms = Terms {
+        rates: Rates::of(&spec.prices, rules.kind, original.tokens()),
+        rules,
     };
+    let owner = chat.owner().clone();
+    let account = (owner, chat.id().clone(), request.model.clone());
+    let at_ms = u64::try_from(chat.engine().now_ms()).unwrap_or(0);
+    let predict = |outline: &Outline| accounts.predict(&account, &terms, outline, at_ms);
     let space = request.window.saturating_sub(request.reserve);
     let must = whole.report.totals.tokens > space || !whole.report.omitted.is_empty();
     if let Some(most) = recipe.policy.tools.select {
@@ -157,17 +158,25 @@ pub(crate) async fn rewrite(
     }
     recipe.must = must;
     let mut call = recipe.offered(ingested).await?;
-    let mut outline = call.payload.outline();
-    let at_ms = u64::try_from(chat.engine().now_ms()).unwrap_or(0);
-    let Weighed {
-        account,
-        terms,
-        original,
-        ..
-    } = &weighed;
-    let free = must || recipe.policy.pays == Pays::Fits;
-    let pays = |now: &Outline, then: &Outline| {
-        !is_same(now, then) && (free || accounts.pays(account, terms, now, then, at_ms))
+    let mut outline = call.payload.sent_outline();
+    let (free, sets_marks) = (
+        must || recipe.policy.pays == Pays::Fits,
+        recipe.policy.cache_marks,
+    );
+    let pays = |now: &Outline, then: &Outline, call: &CompiledCall| {
+        let is_whole = is_whole(&call.report);
+        let debt = match is_whole && sets_marks {
+            true => Debt::OneWrite,
+            false => Debt::None,
+        };
+        let offer = Offer {
+            came: &original,
+            now,
+            then,
+            debt,
+        };
+        let is_same = is_same(now, then, is_whole, sets_marks);
+        !is_same && (free || accounts.pays(&account, &terms, &offer, at_ms))
     };
     let asked = is_in(&call, &chat);
     if asked && !free && recipe.policy.cuts() {
@@ -178,24 +187,33 @@ pub(crate) async fn rewrite(
             recipe.own.clone(),
         );
         let bare = recipe.offered(ingested).await?;
-        let all = bare.payload.outline();
-        match pays(&all, &outline) {
+        let all = bare.payload.sent_outline();
+        match pays(&all, &outline, &call) {
             true => (recipe.history, recipe.own) = cut,
             false => (call, outline) = (bare, all),
         }
     }
-    if !(asked || pays(original, &outline)) {
-        return Ok(Some(weighed));
-    }
-    let tokens = |outline: &Outline| i64::try_from(outline.tokens()).unwrap_or(i64::MAX);
-    let saved = tokens(original).saturating_sub(tokens(&outline));
-    let mut rewritten = recipe.sent(&chat, call, outline)?;
-    rewritten.saved = saved;
-    if !recipe.own.is_empty() {
-        rewritten.own = Some(Box::new(recipe));
-    }
-    weighed.rewritten = Some(rewritten);
-    Ok(Some(weighed))
+    let rewritten = match asked || pays(&original, &outline, &call) {
+        false => None,
+        true => {
+            let tokens = |outline: &Outline| i64::try_from(outline.tokens()).unwrap_or(i64::MAX);
+            let saved = tokens(&original).saturating_sub(tokens(&outline));
+            let predicted = predict(&outline);
+            Some(Rewritten {
+                saved,
+                predicted,
+                ..recipe.sent(&chat, call, outline)?
+            })
+        }
+    };
+    let own = (!recipe.own.is_empty()).then(|| Box::new(recipe));
+    Ok(Some(Weighed {
+        predicted: predict(&original),
+        rewritten: rewritten.map(|rewritten| Rewritten { own, ..rewritten }),
+        account,
+        terms,
+        original,
+    }))
 }
 
 impl Recipe {
@@ -218,7 +236,7 @@ impl Recipe {
         round: Round,
     ) -> Result<Rewritten, Miss> {
         let call = self.compiled(ingested).await?;
-        let outline = call.payload.outline();
+        let outline = call.payload.sent_outline();
         let mut next = self.sent(&ingested.chat, call, outline)?;
         if round == Round::Last {
             let body = String::from_utf8_lossy(&next.body);
@@ -287,7 +305,11 @@ impl Recipe {
         };
         let refused = |error: EngineError| miss(&error);
         let call = if self.must && self.policy.compact.is_some() {
-            let how = PrepareOptions::default();
+            // As long as it fits it stays as it is, so that the provider's cache holds.
+            let how = PrepareOptions {
+                trigger: Trigger::Overflow,
+                ..PrepareOptions::default()
+            };
             let prepared = chat.prepare_with(&target, &how, options).await;
             let prepared = prepared.map_err(refused)?;
             // The answer goes behind the compaction, whichever request is sent.
@@ -321,6 +343,7 @@ impl Recipe {
             body: body.into(),
             call,
             outline,
+            predicted: CacheUse::default(),
             saved: 0,
             own: None,
         })
@@ -340,6 +363,11 @@ impl Recipe {
             .also_tools(self.own.definitions())
             .marks(policy.cache_marks.then(MarkPolicy::default))
             .history(self.history.clone());
+        // It counts as one of the marks that a request may have.
+        let target = match read.field("cache_control") {
+            Some(mark) => target.param("cache_control", Raw::from(mark)),
+            None => target,
+        };
         match window {
             Some(window) => target.window(window),
             None => target,
@@ -393,11 +421,26 @@ fn history(policy: &PolicyConfig) -> HistoryPolicy {
     }
 }
 
-/// Whether a provider would see the same request.
-fn is_same(a: &Outline, b: &Outline) -> bool {
-    let pairs = || a.segments.iter().zip(&b.segments);
-    a.segments.len() == b.segments.len()
-        && pairs().all(|(a, b)| a.hash == b.hash && a.marks == b.marks)
+/// Whether all of the history is shown as it was said.
+fn is_whole(report: &Report) -> bool {
+    let gone = |why| {
+        matches!(
+            why,
+            OmitReason::Trimmed | OmitReason::Covered | OmitReason::Cleared
+        )
+    };
+    report.rewritten.is_empty() && !report.omitted.iter().any(|one| gone(one.why))
+}
+
+/// Whether a provider would see the same request. A message that is shown as it was said is the same however it was
+/// written, and marks count where they are the policy's business.
+fn is_same(now: &Outline, then: &Outline, is_whole: bool, sets_marks: bool) -> bool {
+    let mut pairs = now.segments.iter().zip(&then.segments);
+    now.segments.len() == then.segments.len()
+        && pairs.all(|(now, then)| {
+            let is_said = is_whole && now.part == Part::Messages;
+            (is_said || now.hash == then.hash) && (!sets_marks || now.marks == then.marks)
+        })
 }
 
 fn miss(error: &dyn std::error::Error) -> Miss {

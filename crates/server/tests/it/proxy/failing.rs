@@ -124,10 +124,7 @@ async fn an_answer_that_breaks_off_breaks_off_and_is_kept_as_far_as_it_came() {
         .header("content-type", "application/json")
         .body(body.to_string());
     let mut answer = request.send().await.unwrap();
-    let id = answer.headers()["x-contexture-request"]
-        .to_str()
-        .unwrap()
-        .to_owned();
+    let head = answer.headers().clone();
     let mut came = 0;
     let broke = loop {
         match answer.chunk().await {
@@ -138,16 +135,7 @@ async fn an_answer_that_breaks_off_breaks_off_and_is_kept_as_far_as_it_came() {
     };
     assert!(broke, "the client is told that something is missing");
     assert_eq!(came, 2000);
-    let outcome = loop {
-        let outcome = proxied
-            .stand
-            .get(&format!("/api/v1/requests/{id}"))
-            .await
-            .ok();
-        if outcome["done"] == true {
-            break outcome;
-        }
-    };
+    let outcome = proxied.outcome_of(&head).await;
     assert!(outcome["answer"]["head"].is_string(), "{outcome}");
     assert_eq!(proxied.conversations().await[0]["items"], 2);
 }
@@ -172,25 +160,13 @@ async fn a_client_that_leaves_ends_the_call_and_what_came_is_kept() {
         .body(body.to_string());
     gate.admit(2);
     let mut answer = request.send().await.unwrap();
-    let id = answer.headers()["x-contexture-request"]
-        .to_str()
-        .unwrap()
-        .to_owned();
+    let head = answer.headers().clone();
     answer.chunk().await.unwrap().unwrap();
     drop(answer);
     // The provider sends on until it meets a closed connection.
     gate.admit(1000);
     proxied.upstream.until(|seen| seen.left == 1).await;
-    let outcome = loop {
-        let outcome = proxied
-            .stand
-            .get(&format!("/api/v1/requests/{id}"))
-            .await
-            .ok();
-        if outcome["done"] == true {
-            break outcome;
-        }
-    };
+    let outcome = proxied.outcome_of(&head).await;
     assert!(outcome["answer"]["head"].is_string(), "{outcome}");
 }
 

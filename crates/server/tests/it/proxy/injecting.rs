@@ -180,7 +180,7 @@ async fn notes_are_said_in_every_format_and_place() {
 #[tokio::test]
 async fn what_else_is_changed_has_to_pay_as_without_notes() {
     for policy in ["", "memory = true\n", "memory = { placement = \"tail\" }\n"] {
-        let proxied = with(&format!("{policy}window = {{ turns = 25 }}\n")).await;
+        let proxied = with(&format!("{policy}window = {{ turns = 8 }}\n")).await;
         let owners = ask_as(&proxied, None, "Hello").await;
         note(&proxied, &owners, "owner", NOTE).await;
         let (mut history, mut lengths) = (Vec::new(), Vec::new());
@@ -197,7 +197,7 @@ async fn what_else_is_changed_has_to_pay_as_without_notes() {
             lengths.push(of_history.count());
         }
         // The first turns beyond the window are not worth a cut, with notes or without.
-        assert_eq!(lengths[25..27], [51, 53], "{policy}: {lengths:?}");
+        assert_eq!(lengths[8..10], [17, 19], "{policy}: {lengths:?}");
         assert!(
             lengths.iter().rev().take(3).all(|length| *length < 50),
             "{policy}: {lengths:?}"

@@ -1,9 +1,12 @@
 //! Requests that are passed on: what goes out, what comes back, and what is kept of both.
 
+mod apart;
+mod compacting;
 mod credentials;
 mod failing;
 mod injecting;
 mod keeping;
+mod never_worse;
 mod own;
 mod own_talk;
 mod passing;
@@ -11,9 +14,12 @@ mod paths;
 mod policies;
 mod redacting;
 mod selecting;
+mod shown;
+mod slow;
 
 use contexture::Engine;
 use contexture_upstream_testkit::{Provider, ScriptedProvider, Upstream};
+use reqwest::header::HeaderMap;
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
 
@@ -62,7 +68,12 @@ impl Proxied {
 
     /// What became of a request, once nothing more happens.
     pub(crate) async fn outcome(&self, answer: &Answer) -> Value {
-        let id = answer.headers["x-contexture-request"].to_str().unwrap();
+        self.outcome_of(&answer.headers).await
+    }
+
+    /// The same by an answer's head.
+    pub(crate) async fn outcome_of(&self, head: &HeaderMap) -> Value {
+        let id = head["x-contexture-request"].to_str().unwrap();
         loop {
             let outcome = self.stand.get(&format!("/api/v1/requests/{id}")).await.ok();
             if outcome["done"] == true {

@@ -149,21 +149,9 @@ async fn a_packed_answer_stays_packed_and_is_read() {
         .body(chat(&[says("Hi")]).to_string());
     let answer = request.send().await.unwrap();
     assert_eq!(answer.headers()["content-encoding"], "gzip");
-    let id = answer.headers()["x-contexture-request"]
-        .to_str()
-        .unwrap()
-        .to_owned();
+    let head = answer.headers().clone();
     assert_eq!(answer.bytes().await.unwrap(), packed);
-    let outcome = loop {
-        let outcome = proxied
-            .stand
-            .get(&format!("/api/v1/requests/{id}"))
-            .await
-            .ok();
-        if outcome["done"] == true {
-            break outcome;
-        }
-    };
+    let outcome = proxied.outcome_of(&head).await;
     assert_eq!(outcome["answer"]["output_tokens"], 2, "{outcome}");
 }
 

@@ -1,0 +1,469 @@
+//! What recorded sessions cost under policies, call by call, beside what they would have cost as they came: computed from
+//! what the upstream received, and not by the ledger, which must say the same.
+//!
+//! By the ledger no session costs more. By what was received the bound is 0.2 %: arguments of calls are weighed as they are
+//! kept, and some formats have them written anew.
+
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::{Arc, Mutex};
+
+use contexture::ModelSpec;
+use contexture::compile::{
+    Band, CacheRules, CacheTrace, CacheUse, Clear, Compiled, Compiler, Content, Contribution,
+    HistoryPolicy, MarkPolicy, Outline, Rates, Target, marks_of,
+};
+use contexture::engine::Clock;
+use contexture::ir::{
+    FinishReason, Item, Message, RequestOptions, ResponseInfo, Role, Transcript, Usage,
+};
+use contexture::{Catalogue, Dialect, Engine, Format, Kind, lift, lower};
+use contexture_upstream_testkit::{Answer as Scripted, Received};
+use serde_json::{Value, json};
+
+use super::Proxied;
+
+const TARGETS: [(Format, &str); 4] = [
+    (Format::Anthropic, "claude-sonnet-4-5"),
+    (Format::OpenAiResponses, "gpt-5.6"),
+    (Format::OpenAiChat, "gpt-4.1"),
+    (Format::Gemini, "gemini-3.1-pro-preview"),
+];
+
+/// Between two calls of a session: what was cached is still there, or is not.
+const GAPS: [i64; 2] = [20_000, 600_000];
+
+const POLICIES: [(&str, &str); 3] = [
+    ("clear", "clear = { keep_recent = 3 }\n"),
+    ("window", "window = { turns = 4 }\n"),
+    ("manifest", "compact = \"manifest\"\nlimit_tokens = 12000\n"),
+];
+
+/// The window of the third policy, and what of it is the answer's.
+const LIMIT: u64 = 12_000;
+const ANSWER: u64 = 1_000;
+
+/// A session as it was recorded.
+struct Session {
+    name: String,
+    instructions: Vec<Message>,
+    items: Vec<Item>,
+}
+
+/// All tau-bench and SWE-agent sessions, those with long outputs last.
+fn sessions() -> Vec<Session> {
+    let tau: Vec<Value> = serde_json::from_str(&contexture_testdata::tau_bench()).unwrap();
+    let tau = tau.iter().enumerate();
+    let tau = tau.map(|(at, session)| Session::of(format!("tau-{at}"), &session["traj"]));
+    let swe = contexture_testdata::swe_agent()
+        .into_iter()
+        .map(|(name, text)| {
+            let session: Value = serde_json::from_str(&text).unwrap();
+            let messages: Value = session["history"]
+                .as_array()
+                .unwrap()
+                .iter()
+                .map(said)
+                .collect();
+            Session::of(name.replace('.', "-"), &messages)
+        });
+    tau.chain(swe).collect()
+}
+
+/// A history entry of SWE-agent as a chat message.
+fn said(entry: &Value) -> Value {
+    let mut message = json!({"role": entry["role"], "content": entry["content"]});
+    if let Some(calls) = entry["tool_calls"].as_array() {
+        message["tool_calls"] = json!(calls);
+    }
+    if let Some(id) = entry["tool_call_ids"].get(0) {
+        message["tool_call_id"] = id.clone();
+    }
+    message
+}
+
+impl Session {
+    fn of(name: String, messages: &Value) -> Self {
+        let lifted = lift(Format::OpenAiChat, &messages.to_string()).unwrap();
+        Self {
+            name,
+            instructions: lifted.transcript.instructions,
+            items: lifted.transcript.items,
+        }
+    }
+
+    /// The lengths of the history at which the model was asked.
+    fn calls(&self) -> impl Iterator<Item = usize> {
+        let is_models = |at: usize| self.items.get(at).map(Item::is_model_output);
+        (1..=self.items.len())
+            .filter(move |at| is_models(at - 1) == Some(false) && is_models(*at) != Some(false))
+    }
+
+    /// The request of a client that sends all of it, and marks it for the cache where that needs marks.
+    fn request(&self, length: usize, target: &Target) -> String {
+        let compiled = compiled(&self.instructions, &self.items[..length], target);
+        compiled.payload.to_json()
+    }
+
+    /// What the model answered.
+    fn answer(&self, length: usize) -> Vec<Item> {
+        let rest = self.items[length..].iter();
+        let answer: Vec<Item> = rest
+            .take_while(|item| item.is_model_output())
+            .cloned()
+            .collect();
+        match answer.is_empty() {
+            true => vec![Message::text(Role::Assistant, "So be it.").into()],
+            false => answer,
+        }
+    }
+}
+
+fn compiled(instructions: &[Message], items: &[Item], target: &Target) -> Compiled {
+    let content = Content::Instructions(instructions.to_vec());
+    let compiler = Compiler::new(Catalogue::builtin());
+    let compiler = compiler.with(Contribution::new("instructions", Band::System, content));
+    compiler.compile(items, target).unwrap()
+}
+
+/// A time that a test sets.
+#[derive(Clone, Debug, Default)]
+struct Hands(Arc<AtomicI64>);
+
+impl Clock for Hands {
+    fn now_ms(&self) -> i64 {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+/// A provider with a cache of its own, which bills what it received.
+struct Provider {
+    format: Format,
+    spec: &'static ModelSpec,
+    hands: Hands,
+    state: Mutex<State>,
+}
+
+struct State {
+    cache: CacheTrace,
+    /// What the model says next.
+    answer: Vec<Item>,
+    /// What was used of the last request.
+    used: CacheUse,
+}
+
+impl Provider {
+    fn new(format: Format, model: &str, hands: &Hands) -> Arc<Self> {
+        let spec = Catalogue::builtin().resolve(model).unwrap();
+        Arc::new(Self {
+            format,
+            spec,
+            hands: hands.clone(),
+            state: Mutex::new(State {
+                cache: CacheTrace::new(CacheRules::of(spec, format)),
+                answer: Vec::new(),
+                used: CacheUse::default(),
+            }),
+        })
+    }
+
+    fn rules(&self) -> CacheRules {
+        CacheRules::of(self.spec, self.format)
+    }
+
+    /// What a cache sees of a request.
+    fn outline(&self, body: &str) -> Outline {
+        self.compiled(body).payload.sent_outline()
+    }
+
+    /// A request, read anew from its text.
+    fn compiled(&self, body: &str) -> Compiled {
+        let request = lift(self.format, body).unwrap().transcript;
+        let target = self.target().options(request.options).tools(request.tools);
+        compiled(&request.instructions, &request.items, &target)
+    }
+
+    /// All of a history, as it is.
+    fn target(&self) -> Target {
+        let history = HistoryPolicy {
+            clear: Clear::Never,
+            ..HistoryPolicy::for_one_call()
+        };
+        let target = Target::new(self.format, self.spec.id.as_str());
+        target.window(1 << 40).history(history).marks(None)
+    }
+
+    fn bill(&self, cache: &mut CacheTrace, body: &str) -> CacheUse {
+        let outline = self.outline(body);
+        let now = u64::try_from(self.hands.now_ms()).unwrap();
+        cache.call(&outline, &marks_of(&outline, &self.rules()), now)
+    }
+
+    fn answer(&self, received: &Received) -> Scripted {
+        let mut state = self.state.lock().unwrap();
+        let State { cache, used, .. } = &mut *state;
+        *used = self.bill(cache, std::str::from_utf8(&received.body).unwrap());
+        let (written, output) = (used.write + used.write_long, 50);
+        let usage = Usage {
+            input_tokens: Some(used.total()),
+            output_tokens: Some(output),
+            total_tokens: Some(used.total() + output),
+            cache_read_tokens: Some(used.read),
+            cache_write_tokens: Some(written).filter(|written| *written > 0),
+            ..Usage::default()
+        };
+        let transcript = Transcript {
+            model: Some(self.spec.id.clone()),
+            items: state.answer.clone(),
+            response: Some(ResponseInfo {
+                id: Some(format!("answer-{}", self.hands.now_ms())),
+                finish: Some(FinishReason::Stop),
+                usage: Some(usage),
+            }),
+            ..Transcript::default()
+        };
+        let lowered = lower(&Dialect::of(self.format), Kind::Response, &transcript);
+        Scripted::whole(200, "application/json", lowered.json)
+    }
+}
+
+/// What a session cost.
+#[derive(Default)]
+struct Bill {
+    calls: usize,
+    rewritten: usize,
+    /// Whether some of it would not have fitted: what was sent instead had to be.
+    forced: bool,
+    sent: u128,
+    passed: u128,
+    /// The calls that cost more than as they came, and how much more.
+    negative: (usize, i64),
+    /// What the ledger says it saved.
+    saved: i64,
+}
+
+/// Sessions at one provider, one after the other.
+struct Course {
+    proxied: Proxied,
+    provider: Arc<Provider>,
+    model: &'static str,
+    gap: i64,
+    /// The tokens of the largest request that fits.
+    space: u64,
+}
+
+impl Course {
+    async fn new(format: Format, model: &'static str, gap: i64, policy: &str) -> Self {
+        let hands = Hands(Arc::new(AtomicI64::new(1_700_000_000_000)));
+        let provider = Provider::new(format, model, &hands);
+        let answers = {
+            let provider = provider.clone();
+            move |received: &Received| provider.answer(received)
+        };
+        let engine = Engine::in_memory().with_clock(hands);
+        let config = format!("[policies.frugal]\n{policy}[[routes]]\npolicy = \"frugal\"\n");
+        Self {
+            proxied: Proxied::to(answers, engine, &config).await,
+            provider,
+            model,
+            gap,
+            space: match policy.contains("limit_tokens") {
+                true => LIMIT - ANSWER,
+                false => u64::MAX,
+            },
+        }
+    }
+
+    fn path(&self) -> String {
+        match self.provider.format {
+            Format::Anthropic => "/v1/messages".to_owned(),
+            Format::OpenAiResponses => "/v1/responses".to_owned(),
+            Format::Gemini => format!("/v1beta/models/{}:generateContent", self.model),
+            _ => "/v1/chat/completions".to_owned(),
+        }
+    }
+
+    async fn run(&self, session: &Session) -> Bill {
+        let provider = &self.provider;
+        let rules = provider.rules();
+        let options = RequestOptions {
+            max_output_tokens: Some(ANSWER),
+            ..RequestOptions::default()
+        };
+        let target = provider.target().options(options);
+        let target = target.marks(Some(MarkPolicy::default()));
+        let fresh = || CacheTrace::new(rules.clone());
+        let mut passing = fresh();
+        provider.state.lock().unwrap().cache = fresh();
+        let name = [("x-contexture-conversation", session.name.as_str())];
+        let (mut bill, mut expected) = (Bill::default(), Vec::new());
+        for length in session.calls() {
+            provider.hands.0.fetch_add(self.gap, Ordering::Relaxed);
+            let document: Value = serde_json::from_str(&session.request(length, &target)).unwrap();
+            let body = document.to_string();
+            provider.state.lock().unwrap().answer = session.answer(length);
+            let answer = self.proxied.ask_with(&self.path(), &document, &name).await;
+            answer.ok();
+            assert!(
+                !answer.headers.contains_key("x-contexture-failed"),
+                "{}",
+                session.name
+            );
+            let outcome = self.proxied.outcome(&answer).await;
+            let passed = provider.bill(&mut passing, &body);
+            let sent = provider.state.lock().unwrap().used;
+            let whole = provider.compiled(&body);
+            bill.forced |= whole.report.totals.tokens > self.space;
+            let tokens = whole.payload.sent_outline().tokens();
+            let rates = Rates::of(&provider.spec.prices, rules.kind, tokens).unwrap();
+            assert_near(&outcome["predicted"]["read"], sent.read, &session.name);
+            assert_eq!(
+                outcome["answer"]["cache_read_tokens"], sent.read,
+                "{outcome}"
+            );
+            bill.calls += 1;
+            bill.rewritten += usize::from(outcome["tokens_saved"].is_i64());
+            bill.sent += sent.cost(&rates);
+            bill.passed += passed.cost(&rates);
+            expected.push((sent, passed));
+        }
+        self.check(session, &expected, &mut bill).await;
+        bill
+    }
+
+    /// Whether the ledger says the same.
+    async fn check(&self, session: &Session, expected: &[(CacheUse, CacheUse)], bill: &mut Bill) {
+        let query = [("conversation", session.name.as_str()), ("limit", "500")];
+        let ledger = self.proxied.stand.find("/api/v1/ledger", &query).await.ok();
+        let entries = ledger["entries"].as_array().unwrap();
+        assert_eq!(entries.len(), expected.len(), "{}", session.name);
+        for (entry, (sent, passed)) in entries.iter().zip(expected) {
+            for (side, used) in [("sent", sent), ("passed", passed)] {
+                let said = &entry[side];
+                assert_near(&said["read"], used.read, &session.name);
+                assert_near(
+                    &said["written"],
+                    used.write + used.write_long,
+                    &session.name,
+                );
+                assert_near(&said["fresh"], used.fresh, &session.name);
+            }
+            assert_eq!(
+                entry["reported_read_tokens"], sent.read,
+                "{}: {entry}",
+                session.name
+            );
+            let saved = entry["saved_pico_dollars"].as_i64().unwrap();
+            if saved < 0 {
+                bill.negative.0 += 1;
+                bill.negative.1 += saved;
+            }
+        }
+        let total = &ledger["total"];
+        bill.saved = total["saved_pico_dollars"].as_i64().unwrap();
+        assert_eq!(total["calls"], expected.len());
+        for field in [
+            "sent_pico_dollars",
+            "passed_pico_dollars",
+            "saved_pico_dollars",
+        ] {
+            let of = |entry: &Value| entry[field].as_i64().unwrap();
+            assert_eq!(
+                of(total),
+                entries.iter().map(of).sum::<i64>(),
+                "{}: {field}",
+                session.name
+            );
+        }
+        for (field, cost) in [
+            ("sent_pico_dollars", bill.sent),
+            ("passed_pico_dollars", bill.passed),
+        ] {
+            let (said, cost) = (total[field].as_i64().unwrap(), i64::try_from(cost).unwrap());
+            assert!(
+                said.abs_diff(cost) <= cost.unsigned_abs() / 100,
+                "{}: {field} {said}, {cost}",
+                session.name
+            );
+        }
+    }
+}
+
+/// A call's arguments are weighed as they are kept: where they go as an object, that is written a little differently.
+#[track_caller]
+fn assert_near(said: &Value, tokens: u64, name: &str) {
+    let said = said.as_u64().unwrap();
+    assert!(
+        said.abs_diff(tokens) <= tokens / 50 + 160,
+        "{name}: {said}, {tokens}"
+    );
+}
+
+#[tokio::test]
+async fn no_session_costs_more_than_as_it_came_and_the_ledger_says_so() {
+    let soak = std::env::var_os("CONTEXTURE_SOAK").is_some();
+    let all = sessions();
+    let (short, long) = all.split_at(200);
+    // Without a soak a few sessions, at each provider under each policy after one of the gaps.
+    let chosen: Vec<&Session> = match soak {
+        true => all.iter().collect(),
+        false => short.iter().step_by(67).chain(long.first()).collect(),
+    };
+    let mut turn = 0;
+    println!(
+        "{:<24} {:>5} {:<9} {:>8} {:>7} {:>9} {:>10} {:>10} {:>7} {:>7}",
+        "", "gap", "policy", "sessions", "calls", "rewritten", "as it came", "sent", "", "losers"
+    );
+    let mut worse = Vec::new();
+    for (format, model) in TARGETS {
+        for gap in GAPS {
+            for (name, policy) in POLICIES {
+                turn += 1;
+                if !soak && turn % 5 != 0 {
+                    continue;
+                }
+                let course = Course::new(format, model, gap, policy).await;
+                let (mut sum, mut losers) = (Bill::default(), Vec::new());
+                let mut forced = (0, 0, 0);
+                for session in &chosen {
+                    let bill = course.run(session).await;
+                    let of = |pico: u128| pico as f64 / 1e12;
+                    if bill.forced {
+                        forced = (forced.0 + 1, forced.1 + bill.passed, forced.2 + bill.sent);
+                    } else if bill.saved < 0 || bill.sent > bill.passed + bill.passed / 500 {
+                        let (sent, passed) = (of(bill.sent), of(bill.passed));
+                        losers.push(format!("      {}: {sent:.6} for {passed:.6}", session.name));
+                    }
+                    sum.calls += bill.calls;
+                    sum.rewritten += bill.rewritten;
+                    sum.sent += bill.sent;
+                    sum.passed += bill.passed;
+                    sum.negative.0 += bill.negative.0;
+                    sum.negative.1 += bill.negative.1;
+                }
+                let dollars = |pico: u128| pico as f64 / 1e12;
+                let row = format!(
+                    "{model:<24} {:>4}s {name:<9} {:>8} {:>7} {:>9} {:>10.4} {:>10.4} {:>+6.1}% {:>7}; {} entries below zero, {:.4} in all; {} sessions that do not fit: {:.4} for {:.4}",
+                    gap / 1_000,
+                    chosen.len(),
+                    sum.calls,
+                    sum.rewritten,
+                    dollars(sum.passed),
+                    dollars(sum.sent),
+                    100.0 * (sum.sent as f64 / sum.passed as f64 - 1.0),
+                    losers.len(),
+                    sum.negative.0,
+                    sum.negative.1 as f64 / 1e12,
+                    forced.0,
+                    dollars(forced.2),
+                    dollars(forced.1),
+                );
+                println!("{row}");
+                losers.iter().take(5).for_each(|loser| println!("{loser}"));
+                if !losers.is_empty() {
+                    worse.push(row);
+                }
+            }
+        }
+    }
+    assert_eq!(worse, Vec::<String>::new());
+}
