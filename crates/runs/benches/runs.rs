@@ -70,7 +70,8 @@ async fn measure(where_: &str, store: Arc<dyn Store>) {
     checkpoints(where_, &chat).await;
 }
 
-/// The log of items alone: each is made a node (its JSON, its hashes) and appended, and all are read once at the end.
+/// The log of items alone: each comes with its id, is made a node (its JSON, its hashes) and appended; all are read once
+/// at the end.
 async fn logs(where_: &str, engine: &Engine, batch: usize) {
     let items: Vec<Item> = (0..ITEMS).map(item).collect();
     let (mut both, mut reads) = (Vec::new(), Vec::new());
@@ -79,11 +80,12 @@ async fn logs(where_: &str, engine: &Engine, batch: usize) {
         let chat = chat.open().await.unwrap();
         let (store, owner, id) = (engine.store(), chat.owner(), chat.id());
         let branch = chat.branch();
-        let mut ids = (0..ITEMS as u64).map(|n| NodeId::derive("bench", &[&n.to_le_bytes()]));
+        let id_of = |n: usize| NodeId::derive("bench", &[&n.to_le_bytes()]);
+        let ids: Vec<NodeId> = (0..ITEMS).map(id_of).collect();
         let start = Instant::now();
-        for items in items.chunks(batch) {
-            let new = items.iter().zip(&mut ids);
-            let new = new.map(|(item, id)| chat.new_item(id, item, None));
+        for (items, ids) in items.chunks(batch).zip(ids.chunks(batch)) {
+            let new = items.iter().zip(ids);
+            let new = new.map(|(item, id)| chat.new_item(*id, item, None));
             let at = AppendAt::Tip {
                 branch: branch.clone(),
             };

@@ -12,7 +12,7 @@ use crate::config::Config;
 use crate::keys::Keys;
 use crate::live::Live;
 use crate::load::Load;
-use crate::proxy::{Accounts, Outcomes, UpstreamFault, Upstreams};
+use crate::proxy::{Accounts, Behind, Outcomes, UpstreamFault, Upstreams};
 use crate::recorder::recorder;
 use crate::skills;
 
@@ -27,6 +27,7 @@ struct Shared {
     config: Config,
     keys: Keys,
     load: Load,
+    behind: Behind,
     figures: Option<PrometheusHandle>,
     upstreams: Upstreams,
     outcomes: Outcomes,
@@ -49,7 +50,12 @@ impl App {
     /// [`UpstreamFault`] for an upstream that cannot be called: its key is not where it should be, say.
     pub fn new(engine: Engine, config: Config) -> Result<Self, UpstreamFault> {
         let keys = Keys::new(&config.keys, &config.server.owner);
-        let load = Load::new(&config.server.limits);
+        let limits = &config.server.limits;
+        let (load, behind) = (Load::new(limits), Behind::new(limits.behind_bytes));
+        let engine = match limits.warm_bytes {
+            0 => engine,
+            bytes => engine.with_warm(bytes),
+        };
         let upstreams = Upstreams::open(&config)?;
         let skills = skills::load(&config.server.skills);
         Ok(Self {
@@ -58,6 +64,7 @@ impl App {
                 config,
                 keys,
                 load,
+                behind,
                 figures: recorder(),
                 upstreams,
                 outcomes: Outcomes::default(),
@@ -88,6 +95,11 @@ impl App {
 
     pub(crate) fn load(&self) -> &Load {
         &self.shared.load
+    }
+
+    /// What waits to be stored.
+    pub(crate) fn behind(&self) -> &Behind {
+        &self.shared.behind
     }
 
     pub(crate) fn figures(&self) -> Option<&PrometheusHandle> {

@@ -3,8 +3,11 @@
 //! An upstream on the loopback that answers at once; before it, in processes of their own, a proxy that does nothing
 //! but pass on, and ours, which keeps every conversation in a file. One client asks directly and through both in turn,
 //! so that whatever else the machine does meets all three. The history grows by an answer and a question each time, as
-//! an agent's does, and is stored before the next is measured. Then many at a time; then 1,000 streams that are open at
-//! once, which need some 4,200 open files in each process (`ulimit -n`).
+//! an agent's does, and is stored before the next is measured: passed through (`latency`), and under a policy that looks
+//! at each request and rewrites some (`policies`). Then many at a time (`throughput`); then 1,000 streams that are open at
+//! once (`streams`), which need some 4,200 open files in each process (`ulimit -n`). A name behind `--` runs that alone.
+//!
+//! `-- soak` is run only by name: agents' sessions for ten minutes, and once a minute what the server takes of the machine.
 #![expect(
     clippy::unwrap_used,
     clippy::print_stdout,
@@ -14,6 +17,7 @@
 
 mod bare;
 mod process;
+mod soak;
 
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
@@ -32,9 +36,14 @@ use process::Process;
 
 /// The variable that makes this program a bare proxy, and says of what.
 const BARE: &str = "CONTEXTURE_BENCH_BARE";
+/// What it is asked.
 const PATH: &str = "/v1/chat/completions";
 const STREAMS: usize = 1_000;
 const AT_A_TIME: usize = 32;
+/// Policies of all routes: none, and one whose window is three quarters of a million-token model's.
+const PASS: &str = "";
+const FRUGAL: &str = "[policies.frugal]\nclear.keep_recent = 3\npreview = 5000\ncache_marks = true\n\
+                      [[routes]]\npolicy = \"frugal\"\n";
 
 type Asker = Client<HttpConnector, Full<Bytes>>;
 
@@ -44,14 +53,29 @@ fn main() {
         return runtime.block_on(bare::forward(upstream.parse().unwrap()));
     }
     let is_quick = std::env::args().any(|argument| argument == "--quick");
+    let named = std::env::args()
+        .skip(1)
+        .find(|argument| !argument.starts_with('-'));
+    let runs = |what: &str| named.as_deref().is_none_or(|named| named == what);
     runtime.block_on(async {
         println!("load before: {}", load());
-        for (tokens, runs) in [(10_000, 400), (100_000, 200), (1_000_000, 40)] {
-            latency(tokens, if is_quick { runs / 10 } else { runs }).await;
+        for (what, policy) in [("latency", PASS), ("policies", FRUGAL)] {
+            for (tokens, count) in [(10_000, 400), (100_000, 200), (1_000_000, 40)] {
+                if runs(what) {
+                    latency(tokens, if is_quick { count / 10 } else { count }, policy).await;
+                }
+            }
         }
         let seconds = if is_quick { 1 } else { 10 };
-        throughput(Duration::from_secs(seconds)).await;
-        streams().await;
+        if runs("throughput") {
+            throughput(Duration::from_secs(seconds)).await;
+        }
+        if runs("streams") {
+            streams().await;
+        }
+        if named.as_deref() == Some("soak") {
+            soak::soak(if is_quick { 1 } else { 10 }).await;
+        }
         println!("load after: {}", load());
     });
 }
@@ -70,11 +94,18 @@ fn asker() -> Asker {
     Client::builder(TokioExecutor::new()).build(connector)
 }
 
-async fn ask(asker: &Asker, address: SocketAddr, body: &Bytes) -> Response<Incoming> {
-    let request = Request::post(format!("http://{address}{PATH}"))
-        .header("content-type", "application/json")
-        .body(Full::new(body.clone()))
-        .unwrap();
+async fn ask(
+    asker: &Asker,
+    address: SocketAddr,
+    body: &Bytes,
+    policy: Option<&str>,
+) -> Response<Incoming> {
+    let mut request =
+        Request::post(format!("http://{address}{PATH}")).header("content-type", "application/json");
+    if let Some(policy) = policy {
+        request = request.header("x-contexture-policy", policy);
+    }
+    let request = request.body(Full::new(body.clone())).unwrap();
     let answer = asker.request(request).await.unwrap();
     assert_eq!(answer.status(), 200);
     answer
@@ -96,29 +127,37 @@ async fn upstream(
     (upstream, address.unwrap())
 }
 
-/// A history of about so many tokens, four bytes each, in messages of two kilobytes.
+/// A history of about so many tokens, four bytes each: questions, calls of a tool, outputs of four kilobytes, answers.
 fn history(tokens: usize) -> Vec<Value> {
-    let text = "some words of a conversation about a program ".repeat(45);
-    (0..tokens * 4 / 2_000)
-        .map(|n| {
-            let role = if n % 2 == 0 { "user" } else { "assistant" };
-            json!({ "role": role, "content": format!("{n}: {text}")[..1_960].to_owned() })
-        })
-        .collect()
+    let text = "some words of a conversation about a program ".repeat(90);
+    let turn = |n: usize| {
+        let id = format!("call_{n}");
+        let function = json!({ "name": "look", "arguments": format!("{{\"file\":\"{n}.rs\"}}") });
+        let call = json!({ "id": id, "type": "function", "function": function });
+        [
+            json!({ "role": "user", "content": format!("{n}: {}", &text[..2_000]) }),
+            json!({ "role": "assistant", "content": null, "tool_calls": [call] }),
+            json!({ "role": "tool", "tool_call_id": id, "content": format!("{n}: {text}") }),
+            json!({ "role": "assistant", "content": format!("{n}: {}", &text[..1_600]) }),
+        ]
+    };
+    (0..tokens * 4 / 8_000).flat_map(turn).collect()
 }
 
 fn body(messages: &[Value]) -> Bytes {
-    json!({ "model": "gpt-5", "messages": messages })
+    let look = json!({ "name": "look", "parameters": { "type": "object", "properties": { "file": { "type": "string" } } } });
+    let tools = [json!({ "type": "function", "function": look })];
+    json!({ "model": "gpt-5", "tools": tools, "messages": messages })
         .to_string()
         .into()
 }
 
-async fn latency(tokens: usize, runs: usize) {
+async fn latency(tokens: usize, runs: usize, policy: &str) {
     let directory = tempfile::tempdir().unwrap();
     let (_upstream, direct) = upstream(answered).await;
     let (bare, ours) = (
         Process::bare(direct),
-        Process::contexture(direct, directory.path()),
+        Process::contexture(direct, directory.path(), policy),
     );
     let asker = asker();
     let mut messages = history(tokens);
@@ -129,7 +168,7 @@ async fn latency(tokens: usize, runs: usize) {
         let body = body(&messages);
         for (n, address) in [direct, bare.address, ours.address].into_iter().enumerate() {
             let start = Instant::now();
-            let answer = ask(&asker, address, &body).await;
+            let answer = ask(&asker, address, &body, None).await;
             let id = answer.headers().get("x-contexture-request").cloned();
             answer.into_body().collect().await.unwrap();
             if run >= 3 {
@@ -141,7 +180,12 @@ async fn latency(tokens: usize, runs: usize) {
         }
         messages.push(json!({ "role": "assistant", "content": "Fine." }));
     }
-    println!("\n{tokens} tokens, {runs} requests      p50        p99");
+    let under = if policy == PASS {
+        "passed through"
+    } else {
+        "under a policy"
+    };
+    println!("\n{tokens} tokens, {runs} requests {under}      p50        p99");
     let [direct, bare, ours] = times.map(|mut times| {
         times.sort_unstable();
         (times[times.len() / 2], times[times.len() * 99 / 100])
@@ -185,7 +229,7 @@ async fn throughput(time: Duration) {
     let (_upstream, direct) = upstream(answered).await;
     let (bare, ours) = (
         Process::bare(direct),
-        Process::contexture(direct, directory.path()),
+        Process::contexture(direct, directory.path(), PASS),
     );
     println!("\n2500 tokens, {AT_A_TIME} at a time, for {time:?}");
     for (what, address) in [
@@ -202,7 +246,7 @@ async fn throughput(time: Duration) {
                     let mut messages = history(2_500);
                     messages
                         .push(json!({ "role": "user", "content": format!("{client}, {count}?") }));
-                    let answer = ask(&asker, address, &body(&messages)).await;
+                    let answer = ask(&asker, address, &body(&messages), None).await;
                     answer.into_body().collect().await.unwrap();
                     count += 1;
                 }
@@ -216,6 +260,8 @@ async fn throughput(time: Duration) {
     if let Some((now, most)) = ours.memory() {
         println!("  memory of contexture serve: {now} MB, at most {most} MB");
     }
+    let missed = ours.count(&asker(), "contexture_proxy_missed_total").await;
+    println!("  not stored by contexture serve: {missed}");
 }
 
 /// Streams that are all open at once, each having begun.
@@ -232,14 +278,14 @@ async fn streams() {
         Answer::events([delta("Fi"), delta("ne."), "data: [DONE]\n\n".to_owned()]).through(&held)
     })
     .await;
-    let ours = Process::contexture(direct, directory.path());
+    let ours = Process::contexture(direct, directory.path(), PASS);
     let before = ours.memory();
     let asker = asker();
     let mut open = Vec::new();
     for n in 0..STREAMS {
         let mut messages = history(2_500);
         messages.push(json!({ "role": "user", "content": format!("{n}?") }));
-        let mut answer = ask(&asker, ours.address, &body(&messages))
+        let mut answer = ask(&asker, ours.address, &body(&messages), None)
             .await
             .into_body();
         answer.frame().await.unwrap().unwrap();

@@ -1,9 +1,15 @@
 //! The two proxies as processes of their own, so that neither shares threads or memory with what measures.
 
+use std::fs::File;
 use std::io::{BufRead as _, BufReader};
 use std::net::SocketAddr;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
+
+use http_body_util::{BodyExt as _, Full};
+use hyper::Request;
+
+use crate::Asker;
 
 /// A proxy that is killed when it is dropped.
 pub(crate) struct Process {
@@ -19,17 +25,22 @@ impl Process {
         Self::start(command)
     }
 
-    /// `contexture serve`, with its database in a directory.
-    pub(crate) fn contexture(upstream: SocketAddr, directory: &Path) -> Self {
+    /// `contexture serve`, with its database and its log in a directory, and policies of this text.
+    pub(crate) fn contexture(upstream: SocketAddr, directory: &Path, policies: &str) -> Self {
         let config = format!(
             "[server]\nlisten = \"127.0.0.1:0\"\ndb = \"{}\"\nlimits.concurrent = 4096\n\
-             [upstreams.bench]\nformat = \"openai\"\nbase_url = \"http://{upstream}\"\n",
+             [upstreams.bench]\nformat = \"openai\"\nbase_url = \"http://{upstream}\"\n\
+             {policies}",
             directory.join("bench.db").display()
         );
         let file = directory.join("contexture.toml");
         std::fs::write(&file, config).unwrap();
         let mut command = Command::new(env!("CARGO_BIN_EXE_contexture"));
-        command.args(["serve", "--json", "--config"]).arg(file);
+        let log = File::create(directory.join("log")).unwrap();
+        command
+            .args(["serve", "--json", "--config"])
+            .arg(file)
+            .stderr(log);
         Self::start(command)
     }
 
@@ -49,13 +60,34 @@ impl Process {
 
     /// What it takes of the memory now, and what it took at most, in MB; nothing where the system does not say.
     pub(crate) fn memory(&self) -> Option<(u64, u64)> {
+        Some((
+            self.status("VmRSS:")? / 1_000,
+            self.status("VmHWM:")? / 1_000,
+        ))
+    }
+
+    /// Its open files and its threads; nothing where the system does not say.
+    pub(crate) fn held(&self) -> Option<(usize, u64)> {
+        let files = std::fs::read_dir(format!("/proc/{}/fd", self.child.id())).ok()?;
+        Some((files.count(), self.status("Threads:")?))
+    }
+
+    fn status(&self, name: &str) -> Option<u64> {
         let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id())).ok()?;
-        let value = |name: &str| -> Option<u64> {
-            let line = status.lines().find_map(|line| line.strip_prefix(name))?;
-            let kilobytes: u64 = line.split_whitespace().next()?.parse().ok()?;
-            Some(kilobytes / 1_000)
-        };
-        Some((value("VmRSS:")?, value("VmHWM:")?))
+        let line = status.lines().find_map(|line| line.strip_prefix(name))?;
+        line.split_whitespace().next()?.parse().ok()
+    }
+
+    /// The sum of one of its figures.
+    pub(crate) async fn count(&self, asker: &Asker, name: &str) -> u64 {
+        let uri = format!("http://{}/metrics", self.address);
+        let request = Request::get(uri).body(Full::default()).unwrap();
+        let body = asker.request(request).await.unwrap().into_body();
+        let body = body.collect().await.unwrap().to_bytes();
+        let text = String::from_utf8_lossy(&body);
+        let lines = text.lines().filter(|line| line.starts_with(name));
+        let values = lines.filter_map(|line| line.rsplit(' ').next()?.parse::<u64>().ok());
+        values.sum()
     }
 }
 

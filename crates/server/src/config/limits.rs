@@ -31,6 +31,12 @@ pub struct LimitsConfig {
     /// Requests of an owner a minute; a tenth of them may come at once. Default: no limit.
     /// Beyond: `too_many_requests`, status 429.
     pub per_minute: Option<NonZeroU32>,
+    /// Bytes of memory for requests that are passed on and wait to be stored. Default 134,217,728. Beyond: a request
+    /// waits up to two seconds for room, and is then passed on without being stored (`overload`).
+    pub behind_bytes: usize,
+    /// Bytes of memory for what was read of the conversations used last, so that it is not read again with each request.
+    /// Default 134,217,728; 0: nothing is kept. Beyond: the oldest are forgotten.
+    pub warm_bytes: usize,
 }
 
 impl Default for LimitsConfig {
@@ -46,6 +52,8 @@ impl Default for LimitsConfig {
             connections: 4096,
             concurrent: 512,
             per_minute: None,
+            behind_bytes: 128 << 20,
+            warm_bytes: 128 << 20,
         }
     }
 }

@@ -34,8 +34,8 @@ pub struct RequestDocument {
     pub predicted: Option<CacheUseDocument>,
     /// The answer, once it is stored.
     pub answer: Option<AnswerDocument>,
-    /// What failed here, while the request went on: `request`, `answer`, `store`, `rewrite`, `timeout`, `refused` or
-    /// `fault`.
+    /// What failed here, while the request went on: `request`, `answer`, `store`, `rewrite`, `timeout`, `refused`,
+    /// `overload` or `fault`.
     pub failed: Option<String>,
     /// Why.
     pub why: Option<String>,

@@ -62,7 +62,7 @@ pub(crate) fn listen_in(
     let shared = app.clone();
     let told = telling.clone();
     let work = tokio::spawn(async move {
-        let format = asked.call.format;
+        let (format, owner) = (asked.call.format, asked.owner.clone());
         let heard = async {
             Some(match begun.await.ok()? {
                 Begun::Heard { status, .. } if !status.is_success() => return None,
@@ -72,7 +72,7 @@ pub(crate) fn listen_in(
                     sent,
                     ..
                 } => {
-                    let mut teller = shared.live().teller(&asked.owner);
+                    let mut teller = shared.live().teller(&owner);
                     let tell = |events| teller.tell(events, || belongs(&told.now()));
                     let heard = answer::hear(format, &headers, heard, tell).await;
                     Came::Answer(heard, sent)
@@ -80,7 +80,7 @@ pub(crate) fn listen_in(
                 Begun::Own { exchange, sent } => Came::Own(exchange, sent),
             })
         };
-        let stored = take_in(&shared, &asked, policy, &told, rewritten);
+        let stored = take_in(&shared, asked, policy, &told, rewritten);
         let (stored, came) = tokio::join!(stored, heard);
         match (stored, came) {
             (Some(taken), Some(Came::Answer(Ok(Some(answer)), sent))) => {
@@ -119,15 +119,20 @@ struct TakenIn {
     weighed: Option<Weighed>,
 }
 
-/// Stores the request, and says what to send in its place.
+/// Stores the request, and says what to send in its place. What came, and its room, are given back at the end.
 async fn take_in(
     app: &App,
-    asked: &Asked,
+    asked: Asked,
     policy: Option<PolicyConfig>,
     told: &Telling,
     rewritten: oneshot::Sender<Option<Rewritten>>,
 ) -> Option<TakenIn> {
-    let (mut stored, read) = match matching::ingest(asked).await {
+    if asked.room.is_none() {
+        let why = "more waits to be stored than `server.limits.behind_bytes` has room for";
+        missed(told, &Miss::new("overload", why));
+        return None;
+    }
+    let (mut stored, read) = match matching::ingest(&asked).await {
         Ok(stored) => stored,
         Err(miss) => {
             missed(told, &miss);

@@ -10,6 +10,7 @@ use contexture::{Engine, Incoming, Ingested, Kind, Owner, lift};
 use serde_json::value::RawValue;
 
 use crate::problem::chain;
+use crate::proxy::behind::Room;
 use crate::proxy::call::Call;
 use crate::proxy::wishes::Wishes;
 
@@ -36,6 +37,8 @@ pub(crate) struct Asked {
     pub(crate) by_user: bool,
     /// The longest body that is read, unpacked.
     pub(crate) most: usize,
+    /// Its room among what waits to be stored; without, it is not.
+    pub(crate) room: Option<Room>,
 }
 
 /// A request that is stored.

@@ -14,6 +14,7 @@
 
 mod accounts;
 mod answer;
+mod behind;
 mod booking;
 mod call;
 mod choice;
@@ -46,6 +47,7 @@ use crate::app::App;
 pub use upstreams::UpstreamFault;
 
 pub(crate) use accounts::Accounts;
+pub(crate) use behind::Behind;
 pub(crate) use outcome::Outcomes;
 pub(crate) use upstreams::Upstreams;
 

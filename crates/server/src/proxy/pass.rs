@@ -96,6 +96,10 @@ async fn through(
     }
     let sent = redacted.clone().unwrap_or_else(|| body.clone());
     let call = call.filter(|_| !wishes.bypass);
+    let room = match &call {
+        Some(_) => app.behind().room(body.len()).await,
+        None => None,
+    };
     let listening = call.map(|call| {
         let document = RequestDocument {
             policy: choice.policy.map(|(name, _)| name.to_owned()),
@@ -117,6 +121,7 @@ async fn through(
             conversation_from: place.upstream.conversation_from.clone(),
             by_user: choice.rewriting().is_some_and(is_by_user),
             most: app.config().server.limits.body_bytes,
+            room,
         };
         let policy = choice.rewriting();
         let (answering, rewriting) = listen_in(app, asked, policy.cloned(), telling.clone());
