@@ -250,7 +250,7 @@ impl Recipe {
         let tool = OwnTool::ReadContext;
         let asked = &self.read.transcript;
         let offering = match self.policy.tools.allows(tool.name()) {
-            true => Offering::of(tool, asked, &self.read.body),
+            true => Offering::of(tool, self.format, asked, &self.read.body),
             false => Offering::Never,
         };
         let due = |call: &CompiledCall| {

@@ -1,7 +1,7 @@
 //! When a request may offer a tool of ours.
 
 use contexture::compile::Report;
-use contexture::ir::{Fields, Item, ToolChoice, Transcript};
+use contexture::ir::{Fields, Item, ResponseFormat, ToolChoice, Transcript};
 use contexture::{Format, lift};
 use serde_json::{Value, json};
 
@@ -14,7 +14,8 @@ use crate::proxy::own::tools::OwnTool;
 pub(crate) enum Offering {
     /// A model may call it.
     Free,
-    /// The client says which tools are used: it is declared where the history has calls of it, and no sooner.
+    /// The client says which tools are used, or wants JSON, which texts of several rounds are not, or may go on from a
+    /// round that is not the last: it is declared where the history has calls of it, and no sooner.
     Bound,
     /// It would be taken for the client's, or its answers could not be put together.
     Never,
@@ -22,14 +23,17 @@ pub(crate) enum Offering {
 
 impl Offering {
     /// What a request lets us offer of a tool.
-    pub(crate) fn of(tool: OwnTool, asked: &Transcript, body: &str) -> Self {
+    pub(crate) fn of(tool: OwnTool, format: Format, asked: &Transcript, body: &str) -> Self {
         let has_it = asked.tools.iter().any(|one| one.name() == tool.name());
         if has_it || !is_one_answer(body) {
             return Self::Never;
         }
-        match asked.options.tool_choice {
-            None | Some(ToolChoice::Auto) => Self::Free,
-            Some(_) => Self::Bound,
+        let options = &asked.options;
+        let chooses = !matches!(options.tool_choice, None | Some(ToolChoice::Auto));
+        let wants_json = !matches!(options.response_format, None | Some(ResponseFormat::Text));
+        match chooses || wants_json || is_begun_by_name(format, body) {
+            true => Self::Bound,
+            false => Self::Free,
         }
     }
 
@@ -68,6 +72,14 @@ fn is_one_answer(body: &str) -> bool {
     !is_many(value(&fields, &["n"]))
         && !is_many(candidates)
         && value(&fields, &["background"]) != Some(Value::Bool(true))
+}
+
+/// Whether a stream begins with the id by which the client may go on: a provider that keeps answers (Responses, unless
+/// `store` is false) keeps each round by itself, and only the last can be gone on from.
+fn is_begun_by_name(format: Format, body: &str) -> bool {
+    let fields = Fields::parse(body).unwrap_or_default();
+    let is = |name: &str, value: &str| fields.get(&[name]).is_some_and(|raw| raw.get() == value);
+    format == Format::OpenAiResponses && is("stream", "true") && !is("store", "false")
 }
 
 /// Whether the history of a request has calls of a tool.

@@ -7,6 +7,7 @@
 mod expected;
 pub(crate) mod installed;
 mod pages;
+mod reading;
 mod script;
 mod sent;
 

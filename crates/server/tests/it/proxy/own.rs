@@ -1,6 +1,6 @@
 //! Tools that the proxy answers itself: a client sees what the model says, and neither the calls nor their outputs.
 
-use contexture::ir::{FinishReason, Item, ToolChoice, Transcript, Usage};
+use contexture::ir::{FinishReason, Item, ResponseFormat, ToolChoice, Transcript, Usage};
 use contexture::{Engine, Format, Owner};
 use contexture_upstream_testkit::{Answer as Scripted, Provider as _, Received, ScriptedProvider};
 use futures_util::FutureExt as _;
@@ -197,12 +197,22 @@ async fn it_is_offered_where_it_is_of_use_and_the_client_leaves_room_for_it() {
             bound.ask("Hello").await;
             assert!(!offers(&bound.asked()[0]), "{format}");
         }
+        let mut json = Talk::new(format, Mode::Whole).await;
+        json.options.response_format = Some(ResponseFormat::JsonObject);
+        json.ask("Hello").await;
+        if format != Format::Anthropic {
+            assert!(!offers(&json.asked()[0]), "{format}");
+        }
         // Nothing is left out of a short history.
         let mut short = Talk::new(format, Mode::Whole).await;
         short.items.clear();
         short.ask("Hello").await;
         assert!(!offers(&short.asked()[0]), "{format}");
     }
+    let mut kept = Talk::new(Format::OpenAiResponses, Mode::Streamed).await;
+    kept.more = json!({});
+    kept.ask("Hello").await;
+    assert!(!offers(&kept.asked()[0]));
     let several = [
         (Format::OpenAiChat, json!({"n": 2})),
         (Format::OpenAiResponses, json!({"background": true})),
@@ -340,5 +350,108 @@ async fn where_the_store_fails_between_rounds_the_client_gets_what_has_come() {
             let finish = got.said.response.clone().unwrap().finish;
             assert_eq!(finish, Some(FinishReason::Stop), "{format}");
         }
+    }
+}
+
+/// Answers with one document where the history has no output of ours yet, with the other where it has.
+fn one_and_other(
+    one: Value,
+    other: Value,
+) -> impl Fn(&Received) -> Scripted + Send + Sync + 'static {
+    move |received| {
+        let body = String::from_utf8_lossy(&received.body);
+        let answer = match body.contains("found, best first") {
+            true => &other,
+            false => &one,
+        };
+        Scripted::json(200, answer)
+    }
+}
+
+#[tokio::test]
+async fn thoughts_go_back_to_the_model_with_its_calls_and_are_shown() {
+    let query = json!({"query": "needle-7431"});
+    let anthropic = |content: Value, stop: &str| {
+        json!({"id": format!("msg_{stop}"), "type": "message", "role": "assistant", "model": "claude-sonnet-4-5",
+            "content": content, "stop_reason": stop, "stop_sequence": null,
+            "usage": {"input_tokens": 5, "output_tokens": 7}})
+    };
+    let thought = |text: &str| json!({"type": "thinking", "thinking": text, "signature": format!("sig-{text}")});
+    let call = json!({"type": "tool_use", "id": "toolu_1", "name": OWN, "input": query});
+    let text = json!({"type": "text", "text": "It is there."});
+    let provider = one_and_other(
+        anthropic(json!([thought("one"), call]), "tool_use"),
+        anthropic(json!([thought("two"), text]), "end_turn"),
+    );
+    let mut talk = Talk::to(
+        Format::Anthropic,
+        Mode::Whole,
+        provider,
+        Engine::in_memory(),
+    )
+    .await;
+    talk.options.max_output_tokens = Some(5_000);
+    talk.more = json!({"thinking": {"type": "enabled", "budget_tokens": 2_000}});
+    let got = talk.ask("Where is it?").await;
+    assert_eq!(
+        got.document["content"],
+        json!([thought("one"), thought("two"), text])
+    );
+    assert_eq!(got.document["usage"]["output_tokens"], 14);
+    let second = talk.proxied.upstream.received()[1].json();
+    let messages = second["messages"].as_array().unwrap();
+    assert_eq!(
+        messages[messages.len() - 2]["content"],
+        json!([thought("one"), call])
+    );
+    goes_on(&mut talk).await;
+
+    let gemini = |parts: Value| {
+        json!({"candidates": [{"content": {"role": "model", "parts": parts}, "finishReason": "STOP", "index": 0}],
+            "usageMetadata": {"promptTokenCount": 5, "candidatesTokenCount": 7, "totalTokenCount": 12},
+            "modelVersion": "gemini-2.5-flash", "responseId": "r"})
+    };
+    let call =
+        json!({"functionCall": {"name": OWN, "args": query}, "thoughtSignature": "c2lnbmVk"});
+    let provider = one_and_other(
+        gemini(json!([call])),
+        gemini(json!([{"text": "It is there."}])),
+    );
+    let mut talk = Talk::to(Format::Gemini, Mode::Whole, provider, Engine::in_memory()).await;
+    let got = talk.ask("Where is it?").await;
+    assert_eq!(
+        (got.text().as_str(), got.calls().len()),
+        ("It is there.", 0)
+    );
+    assert_eq!(got.document["usageMetadata"]["totalTokenCount"], 24);
+    let second = talk.proxied.upstream.received()[1].json();
+    let contents = second["contents"].as_array().unwrap();
+    let back = &contents[contents.len() - 2]["parts"][0];
+    assert_eq!(back["thoughtSignature"], "c2lnbmVk", "{second}");
+    goes_on(&mut talk).await;
+}
+
+#[tokio::test]
+async fn the_rounds_are_in_the_ledger_as_calls_that_the_client_would_not_have_made() {
+    let mut talk = Talk::new(Format::OpenAiChat, Mode::Streamed).await;
+    talk.ask("upstream: again 2 read_context {\"query\":\"needle-7431\"}")
+        .await;
+    let id = talk.only().await["id"].as_str().unwrap().to_owned();
+    let ledger = talk
+        .proxied
+        .stand
+        .find("/api/v1/ledger", &[("conversation", &id)])
+        .await
+        .ok();
+    let entries = ledger["entries"].as_array().unwrap();
+    assert_eq!(
+        (entries.len(), &ledger["total"]["calls"]),
+        (3, &json!(3)),
+        "{ledger:#}"
+    );
+    for (number, entry) in entries.iter().enumerate() {
+        let (sent, passed) = (&entry["sent_pico_dollars"], &entry["passed_pico_dollars"]);
+        assert!(sent.as_i64().unwrap() > 0, "{entry:#}");
+        assert_eq!(passed.as_i64().unwrap() > 0, number == 0, "{entry:#}");
     }
 }

@@ -146,7 +146,11 @@ impl Talk {
             ],
             tools: vec![tool("ls")],
             options,
-            more: json!({}),
+            // A stream whose answer the provider keeps offers nothing.
+            more: match (format, mode) {
+                (Format::OpenAiResponses, Mode::Streamed) => json!({"store": false}),
+                _ => json!({}),
+            },
         }
     }
 
@@ -371,6 +375,10 @@ fn legal(format: Format, text: &str) -> String {
             );
             let last = events.last().unwrap();
             assert_eq!(last["type"], "response.completed", "{text}");
+            assert_eq!(
+                last["response"]["id"], events[0]["response"]["id"],
+                "{text}"
+            );
             let done = events
                 .iter()
                 .filter(|event| event["type"] == "response.output_item.done");

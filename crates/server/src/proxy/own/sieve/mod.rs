@@ -131,3 +131,148 @@ impl Sieve {
         shown.freeze()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::proxy::own::events::Events;
+    use crate::proxy::own::tools::OwnTool;
+
+    /// What a client gets of these events, those of each round behind one another, and of the end.
+    fn check(format: Format, rounds: &[&[Value]], whole: Option<&Value>, expected: &[Value]) {
+        let own = OwnTools::new([OwnTool::ReadContext]);
+        let mut sieve = Sieve::new(format, &own).unwrap();
+        let mut shown = BytesMut::new();
+        for (number, round) in rounds.iter().enumerate() {
+            if number > 0 {
+                shown.extend_from_slice(&sieve.again());
+            }
+            let mut events = Events::default();
+            for event in *round {
+                events.push(format!("data: {event}\n\n").as_bytes());
+            }
+            while let Some(event) = events.next() {
+                shown.extend_from_slice(&sieve.push(event));
+            }
+        }
+        shown.extend_from_slice(&sieve.end(whole));
+        let expected = expected.iter().map(|event| format!("data: {event}\n\n"));
+        assert_eq!(
+            String::from_utf8_lossy(&shown),
+            expected.collect::<String>()
+        );
+    }
+
+    #[test]
+    fn calls_of_hosts_that_give_them_no_index_or_one_for_all() {
+        let call = |index: Option<u64>, id: &str, name: &str| {
+            let mut call = json!({"id": id, "function": {"name": name, "arguments": "{}"}});
+            if let Some(index) = index {
+                call["index"] = index.into();
+            }
+            json!({"choices": [{"index": 0, "delta": {"tool_calls": [call]}}]})
+        };
+        let more = |index: Option<u64>| {
+            let mut call = json!({"function": {"arguments": " "}});
+            if let Some(index) = index {
+                call["index"] = index.into();
+            }
+            json!({"choices": [{"index": 0, "delta": {"tool_calls": [call]}}]})
+        };
+        for index in [None, Some(0)] {
+            check(
+                Format::OpenAiChat,
+                &[&[
+                    call(index, "a", "ls"),
+                    more(index),
+                    call(index, "b", "read_context"),
+                    more(index),
+                    call(index, "c", "rm"),
+                    more(index),
+                ]],
+                None,
+                &[
+                    call(index, "a", "ls"),
+                    more(index),
+                    call(index.map(|_| 1), "c", "rm"),
+                    more(index.map(|_| 1)),
+                ],
+            );
+        }
+    }
+
+    #[test]
+    fn a_last_chunk_with_words_shows_them_and_no_end() {
+        let chunk = |text: &str, finish: Value| json!({"id": "x", "choices": [{"index": 0, "delta": {"content": text}, "finish_reason": finish}]});
+        let whole = json!({"choices": [{"finish_reason": "stop"}]});
+        check(
+            Format::OpenAiChat,
+            &[
+                &[chunk("one", json!("tool_calls"))],
+                &[chunk("two", json!("stop"))],
+            ],
+            Some(&whole),
+            &[chunk("one", Value::Null), chunk("two", json!("stop"))],
+        );
+        let part = |parts: Value, finish: Option<&str>| {
+            let mut candidate = json!({"content": {"parts": parts}});
+            if let Some(finish) = finish {
+                candidate["finishReason"] = finish.into();
+            }
+            json!({"candidates": [candidate]})
+        };
+        let call = json!({"functionCall": {"name": "read_context", "args": {}}});
+        let text = json!({"text": "one"});
+        let whole = json!({"candidates": [{"finishReason": "STOP"}]});
+        check(
+            Format::Gemini,
+            &[
+                &[part(json!([text, call]), Some("STOP"))],
+                &[part(json!([{"text": "two"}]), Some("STOP"))],
+            ],
+            Some(&whole),
+            &[
+                part(json!([text]), None),
+                part(json!([{"text": "two"}]), Some("STOP")),
+            ],
+        );
+    }
+
+    #[test]
+    fn a_call_that_grows_argument_by_argument_is_held_back_to_its_end() {
+        let part = |part: Value| json!({"candidates": [{"content": {"parts": [part]}}]});
+        let growing = |name: Option<&str>, goes_on: bool| {
+            let mut call = json!({"partialArgs": [{"jsonPath": "$.query", "stringValue": "x"}], "willContinue": goes_on});
+            if let Some(name) = name {
+                call["name"] = name.into();
+            }
+            part(json!({"functionCall": call}))
+        };
+        check(
+            Format::Gemini,
+            &[&[
+                growing(Some("read_context"), true),
+                growing(None, true),
+                growing(None, false),
+                growing(Some("ls"), true),
+                growing(None, false),
+            ]],
+            None,
+            &[growing(Some("ls"), true), growing(None, false)],
+        );
+    }
+
+    #[test]
+    fn what_is_no_object_or_none_of_ours_passes() {
+        let odd = [
+            json!([1]),
+            json!("x"),
+            json!({"type": "unheard_of", "index": "a"}),
+        ];
+        for format in Format::PROVIDERS {
+            check(format, &[&odd], None, &odd);
+        }
+    }
+}

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 
 use super::fate::Fate;
-use crate::proxy::own::json::{at, set};
+use crate::proxy::own::json::{at, set, set_in};
 
 /// The items of an answer.
 #[derive(Debug, Default)]
@@ -17,12 +17,17 @@ pub(super) struct Items {
     places: BTreeMap<u64, Option<u64>>,
     /// The number of the next event.
     number: u64,
+    /// The id that the answer began with: clients refuse an end that has another.
+    id: Option<Value>,
 }
 
 impl Items {
     pub(super) fn fate(&mut self, event: &mut Value, is_own: &dyn Fn(&Value) -> bool) -> Fate {
         let kind = at(event, "/type").as_str().unwrap_or_default();
         let name = kind.strip_prefix("response.").unwrap_or(kind);
+        if self.id.is_none() {
+            self.id = event.pointer("/response/id").cloned();
+        }
         match name {
             "created" | "in_progress" | "queued" if self.later => return Fate::Drop,
             "completed" | "incomplete" | "failed" | "cancelled" => return Fate::Hold,
@@ -62,6 +67,9 @@ impl Items {
         self.count(event);
         if let Some(whole) = whole {
             set(event, "response", whole.clone());
+            if let Some(id) = &self.id {
+                set_in(event, "/response", "id", id.clone());
+            }
         }
     }
 }
