@@ -3,21 +3,13 @@
 import anthropic
 
 import scenarios
-from scenarios import ABORT_AFTER, MODEL, SAID, TURNS, WEATHER
+from scenarios import CITY, MODEL, SAID, TURNS, WEATHER, user
 
-TOOL = {
-    "name": "weather",
-    "description": "The weather in a city.",
-    "input_schema": {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]},
-}
+TOOL = {"name": "weather", "description": "The weather in a city.", "input_schema": CITY}
 
 
 def client(base, retries=2):
     return anthropic.Anthropic(base_url=base, api_key="sk-client", max_retries=retries)
-
-
-def user(content):
-    return {"role": "user", "content": content}
 
 
 def ask(api, messages, **more):
@@ -67,10 +59,7 @@ def session(base):
 
 
 def abort(base):
-    events = ask(client(base), [user(SAID["abort"])], stream=True)
-    saw = [next(events) for _ in range(ABORT_AFTER)]
-    events.close()
-    return saw
+    return scenarios.until_left(ask(client(base), [user(SAID["abort"])], stream=True))
 
 
 def cut(base):

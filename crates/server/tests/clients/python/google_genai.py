@@ -4,7 +4,7 @@ from google import genai
 from google.genai import types
 
 import scenarios
-from scenarios import ABORT_AFTER, MODEL, SAID, TURNS
+from scenarios import MODEL, SAID, TURNS
 
 NO_CALLING = types.AutomaticFunctionCallingConfig(disable=True)
 
@@ -67,9 +67,7 @@ def session(base):
 
 def abort(base):
     api = client(base)
-    events = stream_of(api, SAID["abort"])
-    saw = [next(events) for _ in range(ABORT_AFTER)]
-    events.close()
+    saw = scenarios.until_left(stream_of(api, SAID["abort"]))
     api.close()
     return saw
 

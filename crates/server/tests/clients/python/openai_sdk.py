@@ -3,18 +3,13 @@
 import openai
 
 import scenarios
-from scenarios import ABORT_AFTER, MODEL, SAID, TURNS, WEATHER
+from scenarios import CITY, MODEL, SAID, TURNS, WEATHER, user
 
 TOOL = {
     "type": "function",
     "name": "weather",
     "description": "The weather in a city.",
-    "parameters": {
-        "type": "object",
-        "properties": {"city": {"type": "string"}},
-        "required": ["city"],
-        "additionalProperties": False,
-    },
+    "parameters": {**CITY, "additionalProperties": False},
     "strict": True,
 }
 CHAT_TOOL = {"type": "function", "function": {name: value for name, value in TOOL.items() if name != "type"}}
@@ -22,10 +17,6 @@ CHAT_TOOL = {"type": "function", "function": {name: value for name, value in TOO
 
 def client(base, retries=2):
     return openai.OpenAI(base_url=f"{base}/v1", api_key="sk-client", max_retries=retries)
-
-
-def user(text):
-    return {"role": "user", "content": text}
 
 
 def responses(text, retries=2):
@@ -64,10 +55,7 @@ def responses_session(base):
 
 
 def responses_abort(base):
-    stream = client(base).responses.create(model=MODEL, input=SAID["abort"], stream=True)
-    saw = [next(stream) for _ in range(ABORT_AFTER)]
-    stream.close()
-    return saw
+    return scenarios.until_left(client(base).responses.create(model=MODEL, input=SAID["abort"], stream=True))
 
 
 def responses_cut(base):
@@ -123,9 +111,7 @@ def chat_abort(base):
     stream = client(base).chat.completions.create(
         model=MODEL, messages=[user(SAID["abort"])], stream=True
     )
-    saw = [next(stream) for _ in range(ABORT_AFTER)]
-    stream.close()
-    return saw
+    return scenarios.until_left(stream)
 
 
 def chat_cut(base):

@@ -15,6 +15,13 @@ import sys
 SAID = json.loads((pathlib.Path(__file__).parent.parent / "said.json").read_text())
 MODEL, TURNS, WEATHER = SAID["model"], SAID["turns"], SAID["weather"]
 ABORT_AFTER = SAID["abort_after"]
+# What the tool takes.
+CITY = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}
+
+
+def user(content):
+    """What a person says, to OpenAI and Anthropic alike."""
+    return {"role": "user", "content": content}
 
 
 def turn(number):
@@ -66,6 +73,13 @@ def plain(value):
     if value is None or isinstance(value, (str, int, float, bool)):
         return value
     return repr(value)
+
+
+def until_left(events):
+    """The first events of a stream, which is left then."""
+    saw = [next(events) for _ in range(ABORT_AFTER)]
+    events.close()
+    return saw
 
 
 def until_cut(events):
