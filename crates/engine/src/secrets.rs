@@ -98,23 +98,23 @@ impl Secrets {
     }
 
     fn without_plain<'a>(&self, json: &'a str) -> Cow<'a, str> {
-        let mut first = [false; 256];
-        for begins in self.patterns.iter().filter_map(SecretPattern::first_byte) {
-            if let Some(known) = first.get_mut(usize::from(begins)) {
-                *known = true;
+        // By the byte with which they begin: most bytes begin none.
+        let mut patterns: [Vec<&SecretPattern>; 256] = std::array::from_fn(|_| Vec::new());
+        for pattern in &self.patterns {
+            let first = pattern.first_byte().map(usize::from);
+            if let Some(begun) = first.and_then(|first| patterns.get_mut(first)) {
+                begun.push(pattern);
             }
         }
-        let may_begin = |byte: u8| first.get(usize::from(byte)) == Some(&true);
         let (mut out, mut kept) = (String::new(), 0);
-        for (at, _) in json
-            .bytes()
-            .enumerate()
-            .filter(|(_, byte)| may_begin(*byte))
-        {
-            if at < kept {
+        for (at, byte) in json.bytes().enumerate() {
+            let begun = patterns
+                .get(usize::from(byte))
+                .map_or(&[][..], Vec::as_slice);
+            if begun.is_empty() || at < kept {
                 continue;
             }
-            let found = self.patterns.iter().find_map(|pattern| {
+            let found = begun.iter().find_map(|pattern| {
                 let length = pattern.matches(json, at)?;
                 Some((pattern.name(), length))
             });

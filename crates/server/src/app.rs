@@ -1,9 +1,10 @@
 //! What all handlers share.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use contexture::Engine;
-use contexture::layers::builtin::Skill;
+use contexture::layers::builtin::{Skill, Skills};
 use metrics_exporter_prometheus::PrometheusHandle;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -34,6 +35,8 @@ struct Shared {
     accounts: Accounts,
     live: Live,
     skills: Vec<Skill>,
+    /// By policy.
+    listed: BTreeMap<String, Skills>,
     closing: CancellationToken,
     tasks: TaskTracker,
 }
@@ -58,6 +61,7 @@ impl App {
         };
         let upstreams = Upstreams::open(&config)?;
         let skills = skills::load(&config.server.skills);
+        let listed = skills::by_policy(&config);
         Ok(Self {
             shared: Arc::new(Shared {
                 engine,
@@ -71,6 +75,7 @@ impl App {
                 accounts: Accounts::default(),
                 live: Live::default(),
                 skills,
+                listed,
                 closing: CancellationToken::new(),
                 tasks: TaskTracker::new(),
             }),
@@ -121,6 +126,11 @@ impl App {
     /// Who is told of answers that are still coming.
     pub(crate) fn live(&self) -> &Live {
         &self.shared.live
+    }
+
+    /// The skills that a policy lists to models.
+    pub(crate) fn skills_of(&self, policy: &str) -> Option<&Skills> {
+        self.shared.listed.get(policy)
     }
 
     /// The skills that are shown.

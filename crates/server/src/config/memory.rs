@@ -13,6 +13,8 @@ pub struct MemoryConfig {
     pub placement: MemoryPlacement,
     /// How many tokens they may take; what is least important is left out first. Default: no limit.
     pub budget_tokens: Option<u64>,
+    /// Whether the model may keep notes itself, by tools that are answered here. Default: false.
+    pub tools: bool,
 }
 
 /// Whose notes.

@@ -8,6 +8,7 @@
 
 mod check;
 mod error;
+mod folders;
 mod key;
 mod limits;
 mod locate;

@@ -1,6 +1,7 @@
 //! `[policies.<name>]`: what may be changed in a request.
 
 use std::collections::BTreeSet;
+use std::path::PathBuf;
 
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -30,6 +31,9 @@ pub struct PolicyConfig {
     pub redact: Switch<RedactConfig>,
     /// Whether notes are said to the model. A table says whose and where. Default: none are.
     pub memory: Switch<MemoryConfig>,
+    /// Folders of skills, each as `FOLDER/NAME/SKILL.md`: they are listed to the model, which reads one by a tool
+    /// that is answered here. Of two of one name that of the earlier folder counts. Default: none.
+    pub skills: Vec<PathBuf>,
     /// Whether marks are set for the provider's cache, where it has any. Default: only the client's are.
     pub cache_marks: bool,
     /// A smaller window than the model's, in tokens, the answer included; at least 1,000. Default: the model's.
@@ -101,6 +105,7 @@ impl Default for PolicyConfig {
             tools: ToolsConfig::default(),
             redact: Switch::Off,
             memory: Switch::Off,
+            skills: Vec::new(),
             cache_marks: false,
             limit_tokens: None,
             ingest_timeout_ms: 2_000,
@@ -125,6 +130,7 @@ impl PolicyConfig {
             || self.cache_marks
             || self.limit_tokens.is_some()
             || self.memory.on().is_some()
+            || !self.skills.is_empty()
     }
 }
 

@@ -4,6 +4,7 @@ use std::path::Path;
 
 use crate::config::check;
 use crate::config::error::ConfigError;
+use crate::config::folders;
 use crate::config::whole::Config;
 
 impl Config {
@@ -17,12 +18,16 @@ impl Config {
     /// Reads a file.
     ///
     /// # Errors
-    /// It cannot be read, or as [`Self::parse`].
+    /// It cannot be read, names a folder of skills that is none, or as [`Self::parse`].
     pub fn load(path: &Path) -> Result<Self, ConfigError> {
         let name = path.display().to_string();
         let text = std::fs::read_to_string(path)
             .map_err(|error| ConfigError::new(&name, format!("cannot be read: {error}")))?;
-        Self::parse(&text, &name)
+        let config = Self::parse(&text, &name)?;
+        match folders::first_fault(&config) {
+            None => Ok(config),
+            Some(fault) => Err(ConfigError::fault(&name, &text, &fault)),
+        }
     }
 
     /// Reads a file's text; `name` is what errors call it.

@@ -6,6 +6,7 @@ use axum::http::HeaderMap;
 use bytes::Bytes;
 use contexture::client::unpacked_whole;
 use contexture::ir::{ConversationId, Transcript};
+use contexture::layers::builtin::Skills;
 use contexture::{Engine, Incoming, Ingested, Kind, Owner, lift};
 use serde_json::value::RawValue;
 
@@ -35,6 +36,8 @@ pub(crate) struct Asked {
     pub(crate) conversation_from: Option<String>,
     /// Whether a conversation that is made belongs to the end user, with what is kept for them.
     pub(crate) by_user: bool,
+    /// Skills that are listed to the model.
+    pub(crate) skills: Option<Skills>,
     /// The longest body that is read, unpacked.
     pub(crate) most: usize,
     /// Its room among what waits to be stored; without, it is not.
@@ -47,6 +50,8 @@ pub(crate) struct Stored {
     pub(crate) ingested: Ingested,
     /// The end user it is for.
     pub(crate) user: Option<String>,
+    /// Skills that are listed to the model.
+    pub(crate) skills: Option<Skills>,
     /// The model that was asked.
     pub(crate) model: Option<String>,
 }
@@ -139,9 +144,11 @@ pub(crate) async fn ingest(asked: &Asked) -> Result<(Stored, Read), Miss> {
     let partition = partition(&asked.wishes, said);
     let user = user(&asked.wishes, said);
     let most = asked.engine.store().limits().title_bytes;
+    let secrets = asked.engine.secrets();
+    let is_plain = |name: &&str| secrets.is_none_or(|secrets| secrets.redact(name) == **name);
     let resource = user
         .as_deref()
-        .filter(|name| asked.by_user && name.len() <= most);
+        .filter(|name| asked.by_user && name.len() <= most && is_plain(name));
     let incoming = Incoming {
         conversation: conversation.as_ref(),
         branch: asked.wishes.branch.as_ref(),
@@ -159,6 +166,7 @@ pub(crate) async fn ingest(asked: &Asked) -> Result<(Stored, Read), Miss> {
     let stored = Stored {
         ingested,
         user,
+        skills: asked.skills.clone(),
         model: read.transcript.model.clone(),
     };
     Ok((stored, read))

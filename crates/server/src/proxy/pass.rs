@@ -120,6 +120,9 @@ async fn through(
             wishes,
             conversation_from: place.upstream.conversation_from.clone(),
             by_user: choice.rewriting().is_some_and(is_by_user),
+            skills: choice
+                .policy
+                .and_then(|(name, _)| app.skills_of(name).cloned()),
             most: app.config().server.limits.body_bytes,
             room,
         };

@@ -118,7 +118,7 @@ pub(crate) async fn rewrite(
     if read.is_elsewhere() {
         return Ok(None);
     }
-    inject(&policy, stored)
+    inject(&policy, format, stored, &read)
         .await
         .map_err(|error| miss(&error))?;
     let ingested = &mut stored.ingested;
@@ -135,7 +135,7 @@ pub(crate) async fn rewrite(
         model,
         read,
         must: false,
-        own: OwnTools::default(),
+        own: OwnTools::of_layers(&chat),
     };
     let target = recipe.target();
     let request = target.request(catalogue).map_err(|error| miss(&error))?;
@@ -250,34 +250,36 @@ impl Recipe {
         let tool = OwnTool::ReadContext;
         let asked = &self.read.transcript;
         let offering = match self.policy.tools.allows(tool.name()) {
-            true => Offering::of(tool, self.format, asked, &self.read.body),
+            true => Offering::of(&tool, self.format, asked, &self.read.body),
             false => Offering::Never,
         };
         let due = |call: &CompiledCall| {
             let payload = call.payload.to_json();
-            offering.is_due(tool, call.format(), &call.report, &payload)
+            offering.is_due(&tool, call.format(), &call.report, &payload)
         };
+        let without = self.own.clone().without(&tool);
+        let with = without.clone().with(tool.clone());
         // Where it is likely to be due it is compiled once.
         let shortens = self.has_long_output() || self.must && self.policy.clear.is_some();
         let likely = offering == Offering::Free && shortens;
         if likely {
-            self.own = OwnTools::new([tool]);
+            self.own = with.clone();
             if let Ok(call) = self.compiled(ingested).await
                 && due(&call)
             {
                 return Ok(call);
             }
-            self.own = OwnTools::default();
         }
+        self.own = without.clone();
         let call = self.compiled(ingested).await?;
         if likely || !due(&call) {
             return Ok(call);
         }
-        self.own = OwnTools::new([tool]);
-        if let Ok(with) = self.compiled(ingested).await {
-            return Ok(with);
+        self.own = with;
+        if let Ok(call) = self.compiled(ingested).await {
+            return Ok(call);
         }
-        self.own = OwnTools::default();
+        self.own = without;
         Ok(call)
     }
 

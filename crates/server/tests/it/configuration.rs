@@ -31,7 +31,8 @@ clear = { keep_recent = 5 }
 preview = 5000
 compact = "manifest"
 tools = { deny = ["rm"], select = 20 }
-memory = { of = "owner", placement = "tail", budget_tokens = 500 }
+memory = { of = "owner", placement = "tail", budget_tokens = 500, tools = true }
+skills = ["skills"]
 redact = { kinds = ["api_key"] }
 cache_marks = true
 limit_tokens = 32000
@@ -234,6 +235,22 @@ fn what_is_wrong_is_named_with_its_line() {
         error.starts_with("no/such.toml: cannot be read: "),
         "{error}"
     );
+}
+
+#[test]
+fn folders_of_policies_are_there() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("contexture.toml");
+    let load = |skills: &str| {
+        let text = format!("[policies.q]\nskills = [{:?}, {skills:?}]\n", folder.path());
+        std::fs::write(&file, text).unwrap();
+        Config::load(&file)
+    };
+    assert_eq!(load("/").unwrap().policies["q"].skills.len(), 2);
+    let error = load("no/such/folder").unwrap_err().to_string();
+    let expected = ":2: policies.q.skills[1]: no/such/folder is no folder that can be read: ";
+    assert!(error.contains(expected), "{error}");
+    load("/dev/null").unwrap_err();
 }
 
 #[test]

@@ -173,7 +173,7 @@ mod tests {
     use crate::proxy::own::tools::OwnTool;
 
     fn check(format: Format, rounds: &[Value], expected: &Value) {
-        let own = OwnTools::new([OwnTool::ReadContext]);
+        let own = OwnTools::default().with(OwnTool::ReadContext);
         assert_eq!(&merged(format, rounds, &own, Ending::Own), expected);
     }
 
@@ -226,7 +226,7 @@ mod tests {
 
     #[test]
     fn an_answer_that_ends_early_says_that_it_ends() {
-        let own = OwnTools::new([OwnTool::ReadContext]);
+        let own = OwnTools::default().with(OwnTool::ReadContext);
         let round = json!({"content": [{"type": "text", "text": "x"},
             {"type": "tool_use", "id": "t", "name": "read_context", "input": {}}], "stop_reason": "tool_use"});
         let all = merged(Format::Anthropic, &[round], &own, Ending::Early);

@@ -23,7 +23,7 @@ pub(crate) enum Offering {
 
 impl Offering {
     /// What a request lets us offer of a tool.
-    pub(crate) fn of(tool: OwnTool, format: Format, asked: &Transcript, body: &str) -> Self {
+    pub(crate) fn of(tool: &OwnTool, format: Format, asked: &Transcript, body: &str) -> Self {
         let has_it = asked.tools.iter().any(|one| one.name() == tool.name());
         if has_it || !is_one_answer(body) {
             return Self::Never;
@@ -41,7 +41,7 @@ impl Offering {
     /// calls of it, which a provider may refuse without its definition.
     pub(crate) fn is_due(
         self,
-        tool: OwnTool,
+        tool: &OwnTool,
         format: Format,
         report: &Report,
         payload: &str,
@@ -83,7 +83,7 @@ fn is_begun_by_name(format: Format, body: &str) -> bool {
 }
 
 /// Whether the history of a request has calls of a tool.
-fn calls(tool: OwnTool, format: Format, payload: &str) -> bool {
+fn calls(tool: &OwnTool, format: Format, payload: &str) -> bool {
     let is_call =
         |item: &Item| matches!(item, Item::FunctionCall(call) if call.name == tool.name());
     payload.contains(&format!("\"{}\"", tool.name()))

@@ -2,14 +2,16 @@
 
 use contexture::compile::reading::Answer;
 use contexture::compile::{READ_TOOL, read_tool};
-use contexture::ir::{FunctionCall, FunctionCallOutput, Item, Output, Status, ToolDefinition};
-use contexture::{Conversation, OwnCall};
+use contexture::ir::{FunctionCall, FunctionCallOutput, Item, Output, Raw, Status, ToolDefinition};
+use contexture::{Conversation, EngineError, OwnCall};
 
 /// A tool that the proxy answers.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum OwnTool {
     /// Reads what the conversation keeps and the request does not show.
     ReadContext,
+    /// A function of a layer of the conversation, by the name that models call it by. The layer offers it itself.
+    Layer(String),
 }
 
 /// Those that a request offers.
@@ -18,21 +20,24 @@ pub(crate) struct OwnTools(Vec<OwnTool>);
 
 impl OwnTool {
     /// The name that models call it by.
-    pub(crate) fn name(self) -> &'static str {
+    pub(crate) fn name(&self) -> &str {
         match self {
             Self::ReadContext => READ_TOOL,
+            Self::Layer(name) => name,
         }
     }
 
-    fn definition(self) -> ToolDefinition {
+    fn definition(&self) -> Option<ToolDefinition> {
         match self {
-            Self::ReadContext => read_tool(),
+            Self::ReadContext => Some(read_tool()),
+            Self::Layer(_) => None,
         }
     }
 
     /// What a call gives. A failure is told to the model, who can go on without.
-    async fn call(self, chat: &Conversation, arguments: &str) -> Answer {
+    async fn call(&self, chat: &Conversation, arguments: &str) -> Answer {
         match self {
+            Self::Layer(name) => layered(chat, name, arguments).await,
             Self::ReadContext => {
                 let answer = chat.read_context(arguments).await;
                 answer.unwrap_or_else(|error| {
@@ -45,21 +50,39 @@ impl OwnTool {
 }
 
 impl OwnTools {
-    pub(crate) fn new(tools: impl IntoIterator<Item = OwnTool>) -> Self {
-        Self(tools.into_iter().collect())
+    /// Those that layers of the conversation offer.
+    pub(crate) fn of_layers(chat: &Conversation) -> Self {
+        let tools = chat.layers().tools();
+        let tools = tools
+            .iter()
+            .map(|tool| OwnTool::Layer(tool.name().to_owned()));
+        Self(tools.collect())
+    }
+
+    /// The same with one more.
+    pub(crate) fn with(mut self, tool: OwnTool) -> Self {
+        self.0.push(tool);
+        self
+    }
+
+    /// The same without one.
+    pub(crate) fn without(mut self, tool: &OwnTool) -> Self {
+        self.0.retain(|own| own != tool);
+        self
     }
 
     pub(crate) fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
+    /// Those that no layer offers.
     pub(crate) fn definitions(&self) -> impl Iterator<Item = ToolDefinition> {
-        self.0.iter().map(|tool| tool.definition())
+        self.0.iter().filter_map(OwnTool::definition)
     }
 
     /// The tool of a name.
-    pub(crate) fn named(&self, name: &str) -> Option<OwnTool> {
-        self.0.iter().copied().find(|tool| tool.name() == name)
+    pub(crate) fn named(&self, name: &str) -> Option<&OwnTool> {
+        self.0.iter().find(|tool| tool.name() == name)
     }
 
     /// The calls of ours among items, with what they give. One that did not come whole gives nothing.
@@ -81,6 +104,47 @@ impl OwnTools {
         }
         own
     }
+}
+
+/// What the function of a layer gives.
+async fn layered(chat: &Conversation, name: &str, arguments: &str) -> Answer {
+    let arguments = match arguments.trim() {
+        "" => "{}",
+        given => given,
+    };
+    let Ok(arguments) = Raw::parse(arguments) else {
+        return Answer::failed("the arguments are no JSON");
+    };
+    let called = match is_on_the_path(chat, name) {
+        true => aside(chat, name, &arguments).await,
+        false => chat.call_function(name, &arguments).await,
+    };
+    match called {
+        Ok(given) => Answer {
+            text: given.as_string().unwrap_or_else(|| given.get().to_owned()),
+            is_error: false,
+        },
+        Err(EngineError::Function(error)) => Answer::failed(error),
+        Err(error) => {
+            tracing::warn!(%error, name, "what a model wanted done could not be done");
+            Answer::failed("it cannot be done now")
+        }
+    }
+}
+
+/// Calls a function and lets go what it changed of states of the path: a node of its own would stand where no client
+/// sends one. What skills keep there, which of them were read, is of no use here.
+async fn aside(chat: &Conversation, name: &str, arguments: &Raw) -> Result<Raw, EngineError> {
+    let mut session = chat.layer_session(None).await?;
+    Ok(session.call(name, arguments).await?)
+}
+
+fn is_on_the_path(chat: &Conversation, name: &str) -> bool {
+    let layers = chat.layers();
+    let mut functions = layers.functions();
+    let layer = functions.find(|(_, function)| function.tool == name);
+    let mut specs = layers.specs();
+    layer.is_some_and(|(id, _)| specs.any(|spec| spec.id == *id && spec.scope.on_tree()))
 }
 
 fn output(call: &FunctionCall, answer: Answer) -> FunctionCallOutput {

@@ -1,4 +1,4 @@
-//! What is said to the model beside what the client says: notes.
+//! What is said to the model beside what the client says: notes and skills.
 
 use contexture::{Engine, Format, Item, lift};
 use contexture_testdata::request_validator;
@@ -203,4 +203,134 @@ async fn what_else_is_changed_has_to_pay_as_without_notes() {
             "{policy}: {lengths:?}"
         );
     }
+}
+
+/// Asks in a conversation that goes on, and gives what the client sees and what the provider was asked.
+async fn asks(proxied: &Proxied, history: &mut Vec<Value>, words: &str) -> (Value, Vec<Value>) {
+    let before = proxied.upstream.received().len();
+    history.push(says(words));
+    let answer = proxied.ask(CHAT, &chat(history)).await;
+    answer.ok();
+    assert!(!answer.headers.contains_key("x-contexture-failed"));
+    let outcome = proxied.outcome(&answer).await;
+    assert_eq!(outcome["failed"], Value::Null, "{outcome}");
+    assert_eq!(outcome["appended"], 1, "{outcome}");
+    let matched = if history.len() == 1 { "new" } else { "prefix" };
+    assert_eq!(outcome["matched"], matched, "{outcome}");
+    let message = answer.json()["choices"][0]["message"].clone();
+    assert_eq!(message.get("tool_calls"), None, "{message}");
+    history.push(json!({"role": "assistant", "content": message["content"]}));
+    let received = proxied.upstream.received();
+    let requests = received.get(before..).unwrap().iter();
+    (outcome, requests.map(|one| one.json()).collect())
+}
+
+fn tools(request: &Value) -> Vec<String> {
+    let tools = request["tools"].as_array().into_iter().flatten();
+    let names = tools.map(|tool| tool["function"]["name"].as_str().unwrap().to_owned());
+    names.collect()
+}
+
+#[tokio::test]
+async fn a_model_keeps_notes_itself_unseen_by_the_client() {
+    let proxied = with("memory = { tools = true }\n").await;
+    let mut history = Vec::new();
+    let order = format!("upstream: call create_memory {{\"key\":\"language\",\"value\":{NOTE:?}}}");
+    let (outcome, requests) = asks(&proxied, &mut history, &order).await;
+    let all = ["create_memory", "update_memory", "delete_memory"];
+    assert_eq!(requests.len(), 2);
+    assert_eq!(tools(&requests[0]), all);
+    assert!(
+        requests[1].to_string().contains("created"),
+        "{}",
+        requests[1]
+    );
+    let id = outcome["conversation"].as_str().unwrap();
+    let path = format!("/api/v1/conversations/{id}/memory?scope=owner");
+    let notes = proxied.stand.get(&path).await.ok();
+    assert_eq!(notes["notes"][0]["value"], NOTE, "{notes}");
+    let (_, requests) = asks(&proxied, &mut history, "Go on.").await;
+    assert!(
+        requests[0].to_string().contains("Notes you kept"),
+        "{}",
+        requests[0]
+    );
+    let (_, requests) = asks(&proxied, &mut Vec::new(), "Hello").await;
+    assert!(requests[0].to_string().contains(NOTE), "{}", requests[0]);
+    let conversations = proxied.conversations().await;
+    assert_eq!(conversations.len(), 2);
+    assert!(
+        conversations.iter().all(|one| one["branches"] == 1),
+        "{conversations:?}"
+    );
+}
+
+fn skills() -> (tempfile::TempDir, String) {
+    let folder = tempfile::tempdir().unwrap();
+    let skill = folder.path().join("greeting");
+    std::fs::create_dir(&skill).unwrap();
+    let text = "---\nname: greeting\ndescription: How to greet. Use when somebody arrives.\n---\nSay MOIN to $0.\n";
+    std::fs::write(skill.join("SKILL.md"), text).unwrap();
+    std::fs::write(skill.join("names.txt"), "Ada\nGrace\n").unwrap();
+    let policy = format!("skills = [{:?}]\n", folder.path());
+    (folder, policy)
+}
+
+#[tokio::test]
+async fn skills_are_listed_and_read_unseen_by_the_client() {
+    let (_folder, policy) = skills();
+    let proxied = with(&policy).await;
+    let mut history = Vec::new();
+    for (order, told) in [
+        (
+            "upstream: call load_skill {\"name\":\"greeting\",\"arguments\":\"Ada\"}",
+            "Say MOIN to Ada.",
+        ),
+        (
+            "upstream: call read_skill_file {\"name\":\"greeting\",\"path\":\"names.txt\"}",
+            "Grace",
+        ),
+        (
+            "upstream: call load_skill {\"name\":\"parting\"}",
+            "there is no skill",
+        ),
+    ] {
+        let (_, requests) = asks(&proxied, &mut history, order).await;
+        assert_eq!(requests.len(), 2);
+        for request in &requests {
+            assert_eq!(tools(request), ["load_skill", "read_skill_file"]);
+            assert_eq!(request.to_string().matches("How to greet.").count(), 1);
+        }
+        let last = requests[1]["messages"].as_array().unwrap().last().unwrap();
+        assert!(
+            last["role"] == "tool" && last.to_string().contains(told),
+            "{last}"
+        );
+    }
+    let conversations = proxied.conversations().await;
+    assert_eq!(conversations.len(), 1);
+    assert_eq!(conversations[0]["branches"], 1, "{conversations:?}");
+}
+
+#[tokio::test]
+async fn what_could_be_mistaken_for_the_clients_is_not_offered() {
+    let (_folder, skills) = skills();
+    let proxied = with(&format!("{skills}memory = {{ tools = true }}\n")).await;
+    let own = |name: &str| json!({"type": "function", "function": {"name": name, "parameters": {"type": "object", "properties": {}}}});
+    let mut of_both = chat(&[says("Hi")]);
+    of_both["tools"] = json!([own("load_skill"), own("delete_memory")]);
+    let mut many = chat(&[says("Hi")]);
+    many["n"] = json!(2);
+    for body in [of_both, many] {
+        proxied.ask(CHAT, &body).await.ok();
+        assert_eq!(last(&proxied), body.to_string());
+    }
+    let mut of_one = chat(&[says("Hi")]);
+    of_one["tools"] = json!([own("delete_memory")]);
+    proxied.ask(CHAT, &of_one).await.ok();
+    let request: Value = serde_json::from_str(&last(&proxied)).unwrap();
+    assert_eq!(
+        tools(&request),
+        ["delete_memory", "load_skill", "read_skill_file"]
+    );
 }

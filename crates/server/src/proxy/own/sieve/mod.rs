@@ -142,7 +142,7 @@ mod tests {
 
     /// What a client gets of these events, those of each round behind one another, and of the end.
     fn check(format: Format, rounds: &[&[Value]], whole: Option<&Value>, expected: &[Value]) {
-        let own = OwnTools::new([OwnTool::ReadContext]);
+        let own = OwnTools::default().with(OwnTool::ReadContext);
         let mut sieve = Sieve::new(format, &own).unwrap();
         let mut shown = BytesMut::new();
         for (number, round) in rounds.iter().enumerate() {

@@ -1,0 +1,24 @@
+//! Whether the folders are there that policies need.
+
+use std::fs;
+
+use crate::config::locate::{Fault, Step};
+use crate::config::whole::Config;
+
+/// The first folder of a policy's skills that is none.
+pub(crate) fn first_fault(config: &Config) -> Option<Fault> {
+    config.policies.iter().find_map(|(name, policy)| {
+        let folders = policy.skills.iter().enumerate();
+        let mut missing = folders.filter_map(|(index, folder)| {
+            let error = fs::read_dir(folder).err()?;
+            let [table, field] = ["policies", "skills"].map(Step::key);
+            let path = vec![table, Step::key(name), field, Step::Index(index)];
+            let why = format!(
+                "{} is no folder that can be read: {error}",
+                folder.display()
+            );
+            Some(Fault::new(path, why))
+        });
+        missing.next()
+    })
+}
