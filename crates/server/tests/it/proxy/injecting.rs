@@ -334,3 +334,67 @@ async fn what_could_be_mistaken_for_the_clients_is_not_offered() {
         ["delete_memory", "load_skill", "read_skill_file"]
     );
 }
+
+#[tokio::test]
+async fn skills_are_read_in_every_format_streamed_or_not() {
+    let (_folder, policy) = skills();
+    let load = "upstream: call load_skill {\"name\":\"greeting\",\"arguments\":\"Ada\"}";
+    let gemini = json!({"contents": [{"role": "user", "parts": [{"text": load}]}]});
+    let cases = [
+        (CHAT, chat(&[says(load)])),
+        (
+            "/v1/responses",
+            json!({"model": "gpt-4.1", "input": load, "store": false}),
+        ),
+        (
+            "/v1/messages",
+            json!({"model": "claude-sonnet-4-5", "max_tokens": 100, "messages": [says(load)]}),
+        ),
+        (
+            "/v1beta/models/gemini-2.5-flash:generateContent",
+            gemini.clone(),
+        ),
+        (
+            "/v1beta/models/gemini-2.5-flash:streamGenerateContent?alt=sse",
+            gemini,
+        ),
+    ];
+    for (path, body) in cases {
+        for stream in [false, true] {
+            if stream && path.contains("gemini") {
+                continue;
+            }
+            let proxied = with(&policy).await;
+            let mut body = body.clone();
+            if stream {
+                body["stream"] = true.into();
+            }
+            let answer = proxied.ask(path, &body).await;
+            assert!(answer.status.is_success(), "{path}: {}", answer.text);
+            assert!(
+                !answer.headers.contains_key("x-contexture-failed"),
+                "{path}"
+            );
+            let outcome = proxied.outcome(&answer).await;
+            assert_eq!(outcome["failed"], Value::Null, "{outcome}");
+            assert_eq!(proxied.upstream.received().len(), 2, "{path} {stream}");
+            assert!(
+                last(&proxied).contains("Say MOIN to Ada."),
+                "{}",
+                last(&proxied)
+            );
+            for ours in [
+                "tool_use",
+                "function_call\"",
+                "functionCall",
+                "tool_calls\":[",
+            ] {
+                assert!(
+                    !answer.text.contains(ours),
+                    "{path} {stream}: {}",
+                    answer.text
+                );
+            }
+        }
+    }
+}
