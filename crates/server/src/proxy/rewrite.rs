@@ -254,8 +254,8 @@ impl Recipe {
             false => Offering::Never,
         };
         let due = |call: &CompiledCall| {
-            let payload = call.payload.to_json();
-            offering.is_due(&tool, call.format(), &call.report, &payload)
+            let payload = || call.payload.to_json();
+            offering.is_due(&tool, call.format(), &call.report, payload)
         };
         let without = self.own.clone().without(&tool);
         let with = without.clone().with(tool.clone());

@@ -44,13 +44,12 @@ impl Offering {
         tool: &OwnTool,
         format: Format,
         report: &Report,
-        payload: &str,
+        payload: impl FnOnce() -> String,
     ) -> bool {
-        // Previews and placeholders say by which link the rest is read.
-        let readable = || !report.rewritten.is_empty();
         match self {
-            Self::Free => readable() || calls(tool, format, payload),
-            Self::Bound => calls(tool, format, payload),
+            // Previews and placeholders say by which link the rest is read.
+            Self::Free => !report.rewritten.is_empty() || calls(tool, format, &payload()),
+            Self::Bound => calls(tool, format, &payload()),
             Self::Never => false,
         }
     }

@@ -3,6 +3,7 @@
 //!
 //! Each round is stored with what our tools gave, in one append, before the model is asked again.
 
+use contexture::catalogue::Cost;
 use contexture::client::{Passed, Passing, Upstream};
 use contexture::ir::{FinishReason, Item, Transcript, Usage};
 use contexture::wire::StreamEvent;
@@ -16,7 +17,7 @@ use crate::proxy::failing::{fail_open, missed};
 use crate::proxy::matching::Miss;
 use crate::proxy::outcome::Telling;
 use crate::proxy::own::merge::{Ending, merged};
-use crate::proxy::own::showing::{Back, Came, Showing};
+use crate::proxy::own::showing::{Back, Came, Ended, Showing};
 use crate::proxy::refusal::Refusal;
 use crate::proxy::rewrite::{Recipe, Rewritten, Round, Weighed};
 
@@ -59,7 +60,7 @@ pub(crate) struct Rounds<'a> {
 struct Kept {
     documents: Vec<Value>,
     usage: Usage,
-    cost: Option<contexture::catalogue::Cost>,
+    cost: Option<Cost>,
     recorded: Option<Recorded>,
 }
 
@@ -85,30 +86,27 @@ impl Rounds<'_> {
             let came = showing.hear(format, passed, self.tell).await;
             let came = came.and_then(|came| Ok((self.read(&came)?, came)));
             let (answer, came) = match came {
-                Ok((Some(answer), came)) => (answer, came),
-                Ok((None, came)) => {
-                    // Nothing came that could be kept.
-                    match came.whole {
-                        true => showing.end(None).await,
-                        false => showing.cut().await,
-                    }
-                    break;
-                }
+                Ok(came) => came,
                 Err(miss) => {
                     missed(self.told, &miss);
                     showing.end(None).await;
                     break;
                 }
             };
-            if !came.whole {
-                showing.cut().await;
+            match came.ended {
+                Ended::Broken => showing.cut().await,
+                Ended::Short => showing.end(None).await,
+                Ended::Whole => {}
             }
-            let document = came.document.as_deref().unwrap_or_default();
-            let document = serde_json::from_str(document);
-            kept.documents.push(document.unwrap_or_default());
+            let Some(answer) = answer else {
+                // Nothing came that could be kept.
+                showing.end(None).await;
+                break;
+            };
+            kept.documents.push(came.value());
             let own = tools.answer(&self.ingested.chat, &answer.items).await;
             let heard = Heard { answer, own };
-            let goes_on = came.whole && heard.asks_only_for_ours();
+            let goes_on = came.ended == Ended::Whole && heard.asks_only_for_ours();
             let ending = match goes_on {
                 true => Ending::Early,
                 false => Ending::Own,
@@ -224,7 +222,7 @@ impl Heard {
 
 impl Kept {
     /// Adds up what the rounds used and cost.
-    fn add(&mut self, recorded: &mut Recorded, cost: Option<contexture::catalogue::Cost>) {
+    fn add(&mut self, recorded: &mut Recorded, cost: Option<Cost>) {
         let more = recorded.usage.take().unwrap_or_default();
         let sum = &mut self.usage;
         for (sum, more) in [

@@ -51,8 +51,18 @@ pub(crate) fn back() -> (Back, oneshot::Receiver<Result<Shown, Refusal>>) {
 pub(crate) struct Came {
     /// Its document, as far as it came.
     pub(crate) document: Option<String>,
-    /// Whether that is all of it.
-    pub(crate) whole: bool,
+    pub(crate) ended: Ended,
+}
+
+/// How a round ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Ended {
+    /// The model said all.
+    Whole,
+    /// Nothing more came, though the answer does not say that it is all.
+    Short,
+    /// It broke off, or the client left.
+    Broken,
 }
 
 /// An answer on its way to the client.
@@ -129,7 +139,7 @@ impl Showing {
         let Passed {
             status,
             headers,
-            mut body,
+            body,
         } = passed;
         match self {
             Self::Stream { out, sieve } => {
@@ -140,41 +150,20 @@ impl Showing {
                 heard.stream(&headers, body).await
             }
             Self::Whole { back, last } => {
-                let mut bytes = BytesMut::new();
-                let mut whole = true;
-                loop {
-                    let gone = async {
-                        match back {
-                            Some(back) => back.0.closed().await,
-                            None => std::future::pending().await,
-                        }
-                    };
-                    let piece = tokio::select! {
-                        piece = body.next() => piece,
-                        () = gone => return Ok(Came::nothing()),
-                    };
-                    match piece {
-                        Some(Ok(piece)) if bytes.len().saturating_add(piece.len()) <= MOST => {
-                            bytes.extend_from_slice(&piece);
-                        }
-                        Some(_) => {
-                            whole = false;
-                            break;
-                        }
-                        None => break,
-                    }
-                }
-                let bytes = bytes.freeze();
+                let Some(back) = back else {
+                    return Ok(Came::nothing());
+                };
+                let (bytes, ended) = tokio::select! {
+                    collected = collected(body) => collected,
+                    () = back.0.closed() => return Ok(Came::nothing()),
+                };
                 *last = Some((status, headers.clone(), bytes.clone()));
                 let bytes = unpacked_whole(&headers, bytes, MOST).await;
                 let bytes = bytes.map_err(|error| Miss::of("answer", &error))?;
                 let text = String::from_utf8(bytes.into());
                 let text = text.map_err(|error| Miss::of("answer", &error))?;
                 let document = answer::document(format, text)?;
-                Ok(Came {
-                    whole: whole && document.is_some(),
-                    document,
-                })
+                Ok(Came { document, ended })
             }
         }
     }
@@ -273,8 +262,9 @@ impl Showing {
     }
 
     async fn say(&mut self, piece: io::Result<Bytes>) {
+        let is_nothing = piece.as_ref().is_ok_and(Bytes::is_empty);
         if let Self::Stream { out: Some(out), .. } = self
-            && piece.as_ref().is_ok_and(|bytes| !bytes.is_empty()) | piece.is_err()
+            && !is_nothing
         {
             // Whether the client is still there is asked elsewhere.
             let _ = out.send(piece).await;
@@ -290,10 +280,16 @@ impl Showing {
 }
 
 impl Came {
+    /// The document as a value.
+    pub(crate) fn value(&self) -> Value {
+        let document = self.document.as_deref().unwrap_or_default();
+        serde_json::from_str(document).unwrap_or_default()
+    }
+
     const fn nothing() -> Self {
         Self {
             document: None,
-            whole: false,
+            ended: Ended::Broken,
         }
     }
 }
@@ -369,10 +365,12 @@ impl<'a> Heard<'a> {
             Err(_) if self.any => Some(self.accumulator.finish_incomplete()),
             Err(_) => None,
         };
-        Ok(Came {
-            whole: !cut && self.accumulator.is_complete(),
-            document,
-        })
+        let ended = match (cut, self.accumulator.is_complete()) {
+            (true, _) => Ended::Broken,
+            (false, true) => Ended::Whole,
+            (false, false) => Ended::Short,
+        };
+        Ok(Came { document, ended })
     }
 
     fn take(&mut self, event: Event) -> Bytes {
@@ -387,6 +385,20 @@ impl<'a> Heard<'a> {
         }
         self.sieve.push(event)
     }
+}
+
+/// A body, as far as it comes.
+async fn collected(mut body: PassedBody) -> (Bytes, Ended) {
+    let mut bytes = BytesMut::new();
+    while let Some(piece) = body.next().await {
+        match piece {
+            Ok(piece) if bytes.len().saturating_add(piece.len()) <= MOST => {
+                bytes.extend_from_slice(&piece);
+            }
+            _ => return (bytes.freeze(), Ended::Broken),
+        }
+    }
+    (bytes.freeze(), Ended::Whole)
 }
 
 /// The head of an answer whose body is another one.

@@ -455,3 +455,56 @@ async fn the_rounds_are_in_the_ledger_as_calls_that_the_client_would_not_have_ma
         assert_eq!(passed.as_i64().unwrap() > 0, number == 0, "{entry:#}");
     }
 }
+
+#[tokio::test]
+async fn what_is_no_answer_or_has_no_end_passes_as_it_came() {
+    let chunk = json!({"id": "c", "object": "chat.completion.chunk", "created": 1, "model": "gpt-4.1",
+        "choices": [{"index": 0, "delta": {"role": "assistant", "content": "and then"}, "finish_reason": null}]});
+    let bodies = [
+        Scripted::text(200, "whatever"),
+        Scripted::json(200, &json!([1, 2])),
+        Scripted::events([format!("data: {chunk}\n\n")]),
+        Scripted::events([
+            ": nothing yet\n\n".to_owned(),
+            "data: whatever\n\n".to_owned(),
+        ]),
+    ];
+    for body in bodies {
+        let (said, expected) = (body.clone(), body.body());
+        let provider = move |_: &Received| said.clone();
+        let engine = Engine::in_memory();
+        let mut talk = Talk::to(Format::OpenAiChat, Mode::Streamed, provider, engine).await;
+        talk.items.push(super::own_talk::user("Hello"));
+        let answer = talk.proxied.stand.send(talk.request()).await;
+        assert_eq!(answer.status, StatusCode::OK);
+        assert_eq!(answer.text.as_bytes(), expected);
+        talk.proxied.outcome(&answer).await;
+        assert!(offers(&talk.asked()[0]));
+    }
+}
+
+#[tokio::test]
+async fn packed_answers_are_unpacked_where_they_are_put_together() {
+    for mode in MODES {
+        let scripted = ScriptedProvider::default();
+        let provider = move |received: &Received| {
+            let answer = scripted.answer(received);
+            let mut packed = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+            std::io::Write::write_all(&mut packed, &answer.body()).unwrap();
+            let kind = answer.headers()[0].1.clone();
+            let packed = Scripted::whole(200, &kind, packed.finish().unwrap());
+            packed
+                .with_header("content-encoding", "gzip")
+                .in_pieces_of(50)
+        };
+        let engine = Engine::in_memory();
+        let mut talk = Talk::to(Format::Anthropic, mode, provider, engine).await;
+        let got = talk.ask(READS).await;
+        assert!(!got.answer.headers.contains_key("content-encoding"));
+        assert!(
+            got.text().contains("line 60 has the needle-7431"),
+            "{}",
+            got.text()
+        );
+    }
+}
