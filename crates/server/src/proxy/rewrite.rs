@@ -67,6 +67,8 @@ pub(crate) struct Recipe {
     theirs: Vec<ToolDefinition>,
     /// How much of the history is shown.
     history: HistoryPolicy,
+    /// What a cache of the client's requests is not shared across: the key that a compile gives them is not sent.
+    scope: String,
     /// Whether what came would not fit.
     must: bool,
     own: OwnTools,
@@ -134,6 +136,7 @@ pub(crate) async fn rewrite(
         format,
         model,
         read,
+        scope: String::new(),
         must: false,
         own: OwnTools::of_layers(&chat),
     };
@@ -157,8 +160,9 @@ pub(crate) async fn rewrite(
         recipe.theirs = selected(most, &recipe.read.transcript);
     }
     recipe.must = must;
+    recipe.scope.clone_from(&original.scope);
     let mut call = recipe.offered(ingested).await?;
-    let mut outline = call.payload.sent_outline();
+    let mut outline = recipe.outline(&call);
     let (free, sets_marks) = (
         must || recipe.policy.pays == Pays::Fits,
         recipe.policy.cache_marks,
@@ -187,7 +191,7 @@ pub(crate) async fn rewrite(
             recipe.own.clone(),
         );
         let bare = recipe.offered(ingested).await?;
-        let all = bare.payload.sent_outline();
+        let all = recipe.outline(&bare);
         match pays(&all, &outline, &call) {
             true => (recipe.history, recipe.own) = cut,
             false => (call, outline) = (bare, all),
@@ -236,7 +240,7 @@ impl Recipe {
         round: Round,
     ) -> Result<Rewritten, Miss> {
         let call = self.compiled(ingested).await?;
-        let outline = call.payload.sent_outline();
+        let outline = self.outline(&call);
         let mut next = self.sent(&ingested.chat, call, outline)?;
         if round == Round::Last {
             let body = String::from_utf8_lossy(&next.body);
@@ -325,6 +329,13 @@ impl Recipe {
             return Err(Miss::new("rewrite", why));
         }
         Ok(call)
+    }
+
+    /// A call as a provider's cache sees what goes out with it.
+    fn outline(&self, call: &CompiledCall) -> Outline {
+        let mut outline = call.payload.sent_outline();
+        outline.scope.clone_from(&self.scope);
+        outline
     }
 
     /// What goes out with a call's history.
