@@ -349,6 +349,19 @@ impl<'a> Compiler<'a> {
     /// # Errors
     /// [`CompileError`].
     pub fn compile(&self, items: &[Item], target: &Target) -> Result<Compiled, CompileError> {
+        self.compile_with(items, target, &mut Scratch::new())
+    }
+
+    /// As [`Self::compile`], without counting and writing again what earlier compiles with this scratch did.
+    ///
+    /// # Errors
+    /// [`CompileError`].
+    pub fn compile_with(
+        &self,
+        items: &[Item],
+        target: &Target,
+        scratch: &mut Scratch,
+    ) -> Result<Compiled, CompileError> {
         let request = target.request(self.catalogue)?;
         let encoding = self.catalogue.resolve(target.model())?.encoding;
         let counter = self.counter.unwrap_or(counter_for(encoding));
@@ -356,7 +369,6 @@ impl<'a> Compiler<'a> {
             path: PathItem::all(items.iter().cloned()),
             covers: Vec::new(),
         };
-        let mut scratch = Scratch::new();
         let mut run = |inlined: &Inlined| {
             let input = CompileInput {
                 path: &inlined.path,
@@ -368,7 +380,7 @@ impl<'a> Compiler<'a> {
                 counter,
                 cancel: None,
             };
-            compile(&input, &mut scratch)
+            compile(&input, scratch)
         };
         let mut compiled = run(&inlined)?;
         for _ in 0..if self.manifests { ROUNDS } else { 0 } {

@@ -151,8 +151,8 @@ pub use contexture_compile::{
 };
 pub use contexture_engine::{
     Committed, CompactOptions, CompileOptions, CompiledCall, Conversation, CopyReport, Draft,
-    Engine, EngineError, For, Happened, Incoming, Ingested, LayerHandle, LayerSession, Matched, OwnCall,
-    PrepareOptions, Recorded, RegistryTools, Resolved, TargetChoice,
+    Engine, EngineError, For, Happened, Incoming, Ingested, LayerHandle, LayerSession, Matched,
+    OwnCall, PrepareOptions, Recorded, RegistryTools, Resolved, TargetChoice,
 };
 pub use contexture_ir::{
     Fragment, FragmentData, Item, Message, Owner, Part, Role, UiMessage, UiRole, alias, analogy,

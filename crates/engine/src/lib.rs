@@ -25,6 +25,7 @@ mod error;
 mod events;
 mod export;
 mod follow;
+mod given;
 mod import;
 mod inputs;
 mod instructions;

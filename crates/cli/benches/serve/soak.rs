@@ -57,7 +57,7 @@ async fn sit(address: SocketAddr, worker: usize, start: Instant, minutes: u64) -
             }
             let text = format!("Session {session} of {worker}, turn {turn}?");
             messages.push(json!({ "role": "user", "content": text }));
-            let policy = (worker % 2 == 0).then_some("frugal");
+            let policy = worker.is_multiple_of(2).then_some("frugal");
             let answer = ask(&asker, address, &body(&messages), policy).await;
             answer.into_body().collect().await.unwrap();
             messages.push(json!({ "role": "assistant", "content": "Fine." }));

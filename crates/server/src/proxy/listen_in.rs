@@ -2,6 +2,8 @@
 //!
 //! One task a request. It is waited for at the server's end; a panic in it is a miss like any other.
 
+use std::time::Duration;
+
 use axum::http::{HeaderMap, StatusCode};
 use contexture::ir::Transcript;
 use contexture::{Ingested, Matched};
@@ -119,6 +121,9 @@ struct TakenIn {
     weighed: Option<Weighed>,
 }
 
+/// How long a request that is passed on has the machine for itself, before it is read.
+const HEAD_START: Duration = Duration::from_millis(3);
+
 /// Stores the request, and says what to send in its place. What came, and its room, are given back at the end.
 async fn take_in(
     app: &App,
@@ -131,6 +136,9 @@ async fn take_in(
         let why = "more waits to be stored than `server.limits.behind_bytes` has room for";
         missed(told, &Miss::new("overload", why));
         return None;
+    }
+    if policy.is_none() {
+        tokio::time::sleep(HEAD_START).await;
     }
     let (mut stored, read) = match matching::ingest(&asked).await {
         Ok(stored) => stored,

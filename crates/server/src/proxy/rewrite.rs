@@ -7,15 +7,13 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use contexture::compile::{
-    Band, CacheRules, CacheUse, Clear, ClearPolicy, CompileError, Compiled, Compiler, Content,
-    Contribution, HistoryPolicy, MarkPolicy, OmitReason, Outline, Part, PreviewPolicy, Previewing,
-    Rates, Report, Size, Target, Window,
+    CacheRules, CacheUse, Clear, ClearPolicy, CompileError, Compiled, HistoryPolicy, MarkPolicy,
+    OmitReason, Outline, Part, PreviewPolicy, Previewing, Rates, Report, Size, Target, Window,
 };
 use contexture::engine::Trigger;
 use contexture::ir::{Item, Raw, ToolDefinition, Transcript};
 use contexture::{
-    Catalogue, CompileOptions, CompiledCall, Conversation, EngineError, Format, Ingested,
-    PrepareOptions,
+    CompileOptions, CompiledCall, Conversation, EngineError, Format, Ingested, PrepareOptions,
 };
 
 use crate::config::{Pays, PolicyConfig, WindowConfig};
@@ -143,7 +141,7 @@ pub(crate) async fn rewrite(
     let target = recipe.target();
     let request = target.request(catalogue).map_err(|error| miss(&error))?;
     // Written by the hand that writes what may stand for it, so that only what differs differs.
-    let whole = whole(catalogue, &target, &recipe.read.transcript).map_err(|error| miss(&error))?;
+    let whole = whole(&chat, &target, &recipe.read.transcript).map_err(|error| miss(&error))?;
     let original = whole.payload.sent_outline();
     let rules = CacheRules::of(spec, format);
     let terms = Terms {
@@ -390,7 +388,7 @@ impl Recipe {
 
 /// A request as it came: all of it, as far as any provider would take it.
 fn whole(
-    catalogue: &Catalogue,
+    chat: &Conversation,
     target: &Target,
     transcript: &Transcript,
 ) -> Result<Compiled, CompileError> {
@@ -399,12 +397,7 @@ fn whole(
         ..HistoryPolicy::for_one_call()
     };
     let target = target.clone().window(ENDLESS).history(history).marks(None);
-    let mut compiler = Compiler::new(catalogue);
-    if !transcript.instructions.is_empty() {
-        let content = Content::Instructions(transcript.instructions.clone());
-        compiler = compiler.with(Contribution::new("instructions", Band::System, content));
-    }
-    compiler.compile(&transcript.items, &target)
+    chat.compile_given(transcript, &target)
 }
 
 fn history(policy: &PolicyConfig) -> HistoryPolicy {
