@@ -17,6 +17,8 @@ use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::sync::Mutex;
 
+use serde_json::Value;
+
 use crate::answer::Answer;
 use crate::provider::Provider;
 use crate::received::Received;
@@ -71,15 +73,16 @@ impl Provider for ScriptedProvider {
                 200,
                 &documents::count(dialect, Prompt::of(dialect, &document).tokens()),
             ),
-            Operation::Generate => self.generate(dialect, request, &Prompt::of(dialect, &document)),
+            Operation::Generate => self.generate(dialect, request, &document),
         }
     }
 }
 
 impl ScriptedProvider {
-    fn generate(&self, dialect: Dialect, request: &Received, prompt: &Prompt) -> Answer {
+    fn generate(&self, dialect: Dialect, request: &Received, document: &Value) -> Answer {
+        let prompt = &Prompt::of(dialect, document);
         let order = Order::of(&prompt.said).in_round(&prompt.asked, prompt.outputs);
-        let key = key(request);
+        let key = key(request, document);
         let mut memory = self.memory.lock().unwrap();
         let attempt = memory.attempts.entry(key).or_default();
         *attempt += 1;
@@ -123,9 +126,9 @@ impl Memory {
     }
 }
 
-/// What stands for the request: equal requests have equal ones.
-fn key(request: &Received) -> u64 {
+/// What stands for the request: equal requests have equal ones, in whatever order their fields are written.
+fn key(request: &Received, document: &Value) -> u64 {
     let mut hasher = DefaultHasher::new();
-    (&request.target, &request.body).hash(&mut hasher);
+    (&request.target, document).hash(&mut hasher);
     hasher.finish()
 }
