@@ -30,15 +30,7 @@ def google(base):
 
 def told(messages):
     """The messages without the times and ids that the package gives them."""
-    return [timeless(scenarios.plain(message)) for message in messages]
-
-
-def timeless(value):
-    if isinstance(value, dict):
-        return {name: timeless(inner) for name, inner in value.items() if name not in ("timestamp", "run_id", "conversation_id")}
-    if isinstance(value, list):
-        return [timeless(inner) for inner in value]
-    return value
+    return scenarios.without(scenarios.plain(messages), {"timestamp", "run_id", "conversation_id"})
 
 
 def agent(model):
@@ -53,12 +45,9 @@ def ask(model, text):
     return run
 
 
-def stream(model):
-    def run(base):
-        with agent(model(base)).run_stream_sync(SAID["stream"]) as streamed:
-            return list(streamed.stream_text(delta=True, debounce_by=None))
-
-    return run
+def pieces(model, text):
+    with agent(model).run_stream_sync(text) as streamed:
+        yield from streamed.stream_text(delta=True, debounce_by=None)
 
 
 def session(model):
@@ -76,9 +65,13 @@ def session(model):
 def scenarios_of(name, model):
     return {
         f"{name}_plain": ask(model, SAID["plain"]),
-        f"{name}_stream": stream(model),
+        f"{name}_stream": lambda base: list(pieces(model(base), SAID["stream"])),
         f"{name}_tools": ask(model, SAID["tool"]),
+        f"{name}_session": session(model),
+        f"{name}_abort": lambda base: scenarios.until_left(pieces(model(base), SAID["abort"])),
         f"{name}_limited": ask(model, SAID["limited"]),
+        f"{name}_failing": ask(model, SAID["failing"]),
+        f"{name}_cut": lambda base: scenarios.until_cut(pieces(model(base), SAID["cut"])),
     }
 
 
@@ -88,7 +81,5 @@ scenarios.run(
         **scenarios_of("chat", chat),
         **scenarios_of("anthropic", anthropic),
         **scenarios_of("google", google),
-        # What differs between providers does so in one turn.
-        "responses_session": session(responses),
     }
 )

@@ -75,6 +75,15 @@ def plain(value):
     return repr(value)
 
 
+def without(value, names):
+    """Plain data without the fields of these names, at any depth: what a client makes itself is not what it saw."""
+    if isinstance(value, dict):
+        return {name: without(inner, names) for name, inner in value.items() if name not in names}
+    if isinstance(value, list):
+        return [without(inner, names) for inner in value]
+    return value
+
+
 def until_left(events):
     """The first events of a stream, which is left then."""
     saw = [next(events) for _ in range(ABORT_AFTER)]

@@ -12,8 +12,9 @@ const WORDS: &[(&str, &[&[&str]])] = &[
     ("tools_stream", &[&["Paris"]]),
     ("stream", &[&["word0 "], &["word39 "]]),
     ("tools", &[&["18 degrees and sunny", "one two"]]),
-    // The Codex CLI says something itself before it says what it is asked to, and has fewer turns.
-    ("session", &[&["Answer 30: ", "Answer 7: "]]),
+    // The Codex CLI says something itself before it says what it is asked to.
+    ("session", &[&["Answer 30: ", "Answer 31: "]]),
+    ("resumed", &[&["Answer 3: "]]),
     ("abort", &[&["word1", "word2"]]),
     ("once", &[&["東京"]]),
     ("limited", &[&["asks for an error", "429"]]),

@@ -11,16 +11,16 @@ use crate::stand::Stand;
 const POLICY: &str =
     "[policies.short]\npreview = 1000\npays = \"fits\"\n[[routes]]\npolicy = \"short\"\n";
 
-#[tokio::test]
-async fn what_models_read_no_client_sees() {
+/// Goes through a script with so many clients: each asks twice, for a line that the model reads, and once more.
+async fn check(script: &str, clients: usize) {
     let Some(installed) = Installed::find() else {
         return;
     };
     let upstream = Upstream::start(ScriptedProvider::default()).await;
     let server = Stand::with(&format!("{}{POLICY}", passing_to(&upstream))).await;
-    let script = Script::new(&installed, "reading.py");
+    let script = Script::new(&installed, script);
     let saw = script.run(&format!("http://{}", server.address)).await;
-    assert_eq!(saw.len(), 8, "{saw:#?}");
+    assert_eq!(saw.len(), clients, "{saw:#?}");
     for (client, saw) in &saw {
         let turn = |turn: usize| -> (&str, &Value, u64) {
             let turn = &saw[turn];
@@ -42,13 +42,23 @@ async fn what_models_read_no_client_sees() {
         assert!(text.starts_with("Answer 3"), "{client}: {text}");
         assert_eq!(calls, 0, "{client}");
     }
-    // Each client asked twice, and the model was asked once more.
-    assert_eq!(upstream.received().len(), 3 * saw.len());
+    // The model was asked once more by the server.
+    assert_eq!(upstream.received().len(), 3 * clients);
     let listed = server.get("/api/v1/conversations?limit=100").await.ok();
     let listed = listed["conversations"].as_array().unwrap().clone();
     // Gemini's streams and the others' say the same: each is a conversation of its own.
-    assert_eq!(listed.len(), saw.len(), "{listed:#?}");
+    assert_eq!(listed.len(), clients, "{listed:#?}");
     for conversation in &listed {
         assert_eq!(conversation["branches"], 1, "{conversation}");
     }
+}
+
+#[tokio::test]
+async fn what_models_read_no_client_for_python_sees() {
+    check("reading.py", 8).await;
+}
+
+#[tokio::test]
+async fn what_models_read_no_client_for_node_sees() {
+    check("reading.mjs", 4).await;
 }
