@@ -6,6 +6,7 @@ use std::sync::Arc;
 use contexture_ir::{
     BranchName, CheckpointName, ContentHash, MessageId, NodeId, Owner, ResponseId,
 };
+use foldhash::fast::RandomState;
 
 use super::stream_log::Logs;
 use crate::blob::BlobId;
@@ -28,7 +29,7 @@ pub(super) struct Tree {
     /// `nodes`, `branches`, `messages` and `active` are filled in by [`Tree::record`].
     pub(super) record: Conversation,
     pub(super) arena: Vec<Placed>,
-    pub(super) by_id: HashMap<NodeId, usize>,
+    pub(super) by_id: HashMap<NodeId, usize, RandomState>,
     pub(super) by_message: BTreeMap<MessageId, Vec<usize>>,
     /// In order of creation.
     pub(super) branches: Vec<Named>,
@@ -79,7 +80,7 @@ impl Tree {
                 updated_ms: at_ms,
             },
             arena: Vec::new(),
-            by_id: HashMap::new(),
+            by_id: HashMap::default(),
             by_message: BTreeMap::new(),
             branches: vec![Named {
                 name: BranchName::main(),
