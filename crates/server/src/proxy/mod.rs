@@ -34,6 +34,7 @@ mod place;
 mod redact;
 mod refusal;
 mod rewrite;
+mod scales;
 mod select;
 mod splice;
 mod tee;

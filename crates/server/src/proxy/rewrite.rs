@@ -8,7 +8,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use contexture::compile::{
     CacheRules, CacheUse, Clear, ClearPolicy, CompileError, Compiled, HistoryPolicy, MarkPolicy,
-    OmitReason, Outline, Part, PreviewPolicy, Previewing, Rates, Report, Size, Target, Window,
+    Outline, PreviewPolicy, Previewing, Rates, Size, Target, Window,
 };
 use contexture::engine::Trigger;
 use contexture::ir::{Item, Raw, ToolDefinition, Transcript};
@@ -17,10 +17,11 @@ use contexture::{
 };
 
 use crate::config::{Pays, PolicyConfig, WindowConfig};
-use crate::proxy::accounts::{Account, Accounts, Booked, Debt, Offer, Terms};
+use crate::proxy::accounts::{Account, Accounts, Booked, Terms};
 use crate::proxy::injected::{inject, is_in};
 use crate::proxy::matching::{Miss, Read, Stored};
 use crate::proxy::own::{Offering, OwnTool, OwnTools, without_choice};
+use crate::proxy::scales::Scales;
 use crate::proxy::select::selected;
 use crate::proxy::splice::splice;
 
@@ -150,67 +151,33 @@ pub(crate) async fn rewrite(
     };
     let owner = chat.owner().clone();
     let account = (owner, chat.id().clone(), request.model.clone());
-    let at_ms = u64::try_from(chat.engine().now_ms()).unwrap_or(0);
-    let predict = |outline: &Outline| accounts.predict(&account, &terms, outline, at_ms);
     let space = request.window.saturating_sub(request.reserve);
-    let must = whole.report.totals.tokens > space || !whole.report.omitted.is_empty();
+    recipe.must = whole.report.totals.tokens > space || !whole.report.omitted.is_empty();
     if let Some(most) = recipe.policy.tools.select {
         recipe.theirs = selected(most, &recipe.read.transcript);
     }
-    recipe.must = must;
     recipe.scope.clone_from(&original.scope);
-    let mut call = recipe.offered(ingested).await?;
-    let mut outline = recipe.outline(&call);
-    let (free, sets_marks) = (
-        must || recipe.policy.pays == Pays::Fits,
-        recipe.policy.cache_marks,
-    );
-    let pays = |now: &Outline, then: &Outline, call: &CompiledCall| {
-        let is_whole = is_whole(&call.report);
-        let debt = match is_whole && sets_marks {
-            true => Debt::OneWrite,
-            false => Debt::None,
-        };
-        let offer = Offer {
-            came: &original,
-            now,
-            then,
-            debt,
-        };
-        let is_same = is_same(now, then, is_whole, sets_marks);
-        !is_same && (free || accounts.pays(&account, &terms, &offer, at_ms))
+    let scales = Scales {
+        accounts,
+        account: &account,
+        terms: &terms,
+        original: &original,
+        at_ms: u64::try_from(chat.engine().now_ms()).unwrap_or(0),
+        free: recipe.must || recipe.policy.pays == Pays::Fits,
+        sets_marks: recipe.policy.cache_marks,
     };
-    let asked = is_in(&call, &chat);
-    if asked && !free && recipe.policy.cuts() {
-        // What is to be said is said, whatever it costs; what else is changed has to pay beside that.
-        let whole = history(&PolicyConfig::default());
-        let cut = (
-            std::mem::replace(&mut recipe.history, whole),
-            recipe.own.clone(),
-        );
-        let bare = recipe.offered(ingested).await?;
-        let all = recipe.outline(&bare);
-        match pays(&all, &outline, &call) {
-            true => (recipe.history, recipe.own) = cut,
-            false => (call, outline) = (bare, all),
-        }
-    }
-    let rewritten = match asked || pays(&original, &outline, &call) {
-        false => None,
-        true => {
-            let tokens = |outline: &Outline| i64::try_from(outline.tokens()).unwrap_or(i64::MAX);
-            let saved = tokens(&original).saturating_sub(tokens(&outline));
-            let predicted = predict(&outline);
-            Some(Rewritten {
-                saved,
-                predicted,
-                ..recipe.sent(&chat, call, outline)?
-            })
-        }
+    let rewritten = match recipe.chosen(ingested, &scales).await? {
+        None => None,
+        Some((call, outline)) => Some(Rewritten {
+            saved: tokens(&original).saturating_sub(tokens(&outline)),
+            predicted: scales.predict(&outline),
+            ..recipe.sent(&chat, call, outline)?
+        }),
     };
+    let predicted = scales.predict(&original);
     let own = (!recipe.own.is_empty()).then(|| Box::new(recipe));
     Ok(Some(Weighed {
-        predicted: predict(&original),
+        predicted,
         rewritten: rewritten.map(|rewritten| Rewritten { own, ..rewritten }),
         account,
         terms,
@@ -226,6 +193,36 @@ impl Recipe {
     /// The tools of ours that it offers.
     pub(crate) const fn own(&self) -> &OwnTools {
         &self.own
+    }
+
+    /// The call that is to be sent, with its outline; `None`: what the client sent.
+    async fn chosen(
+        &mut self,
+        ingested: &mut Ingested,
+        scales: &Scales<'_>,
+    ) -> Result<Option<(CompiledCall, Outline)>, Miss> {
+        let call = self.offered(ingested).await?;
+        let outline = self.outline(&call);
+        if !is_in(&call, &ingested.chat) {
+            let pays = scales.pays(scales.original, &outline, &call);
+            return Ok(pays.then_some((call, outline)));
+        }
+        if scales.free || !self.policy.cuts() {
+            return Ok(Some((call, outline)));
+        }
+        // What is to be said is said, whatever it costs; what else is changed has to pay beside that.
+        let whole = history(&PolicyConfig::default());
+        let (history, own) = (
+            std::mem::replace(&mut self.history, whole),
+            self.own.clone(),
+        );
+        let bare = self.offered(ingested).await?;
+        let all = self.outline(&bare);
+        if !scales.pays(&all, &outline, &call) {
+            return Ok(Some((bare, all)));
+        }
+        (self.history, self.own) = (history, own);
+        Ok(Some((call, outline)))
     }
 
     /// The next request for the same answer, behind what our tools gave.
@@ -427,26 +424,8 @@ fn history(policy: &PolicyConfig) -> HistoryPolicy {
     }
 }
 
-/// Whether all of the history is shown as it was said.
-fn is_whole(report: &Report) -> bool {
-    let gone = |why| {
-        matches!(
-            why,
-            OmitReason::Trimmed | OmitReason::Covered | OmitReason::Cleared
-        )
-    };
-    report.rewritten.is_empty() && !report.omitted.iter().any(|one| gone(one.why))
-}
-
-/// Whether a provider would see the same request. A message that is shown as it was said is the same however it was
-/// written, and marks count where they are the policy's business.
-fn is_same(now: &Outline, then: &Outline, is_whole: bool, sets_marks: bool) -> bool {
-    let mut pairs = now.segments.iter().zip(&then.segments);
-    now.segments.len() == then.segments.len()
-        && pairs.all(|(now, then)| {
-            let is_said = is_whole && now.part == Part::Messages;
-            (is_said || now.hash == then.hash) && (!sets_marks || now.marks == then.marks)
-        })
+fn tokens(outline: &Outline) -> i64 {
+    i64::try_from(outline.tokens()).unwrap_or(i64::MAX)
 }
 
 fn miss(error: &dyn std::error::Error) -> Miss {

@@ -1,0 +1,74 @@
+//! Whether a change of a request pays.
+//!
+//! Not here: what a request costs and what a conversation has saved (`accounts`), what is changed (`rewrite`).
+
+use contexture::CompiledCall;
+use contexture::compile::{CacheUse, OmitReason, Outline, Part, Report};
+
+use crate::proxy::accounts::{Account, Accounts, Debt, Offer, Terms};
+
+/// What the requests that may be sent are weighed by.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Scales<'a> {
+    pub(crate) accounts: &'a Accounts,
+    pub(crate) account: &'a Account,
+    pub(crate) terms: &'a Terms,
+    /// What the client sent.
+    pub(crate) original: &'a Outline,
+    pub(crate) at_ms: u64,
+    /// Whether a change may cost what it will.
+    pub(crate) free: bool,
+    /// Whether marks of ours are set.
+    pub(crate) sets_marks: bool,
+}
+
+impl Scales<'_> {
+    /// What of a request is expected to be read from the cache.
+    pub(crate) fn predict(&self, outline: &Outline) -> CacheUse {
+        self.accounts
+            .predict(self.account, self.terms, outline, self.at_ms)
+    }
+
+    /// Whether `then`, the outline of a call, is another request than `now`, and may be sent in its place.
+    pub(crate) fn pays(&self, now: &Outline, then: &Outline, call: &CompiledCall) -> bool {
+        let is_whole = is_whole(&call.report);
+        if is_same(now, then, is_whole, self.sets_marks) {
+            return false;
+        }
+        let offer = Offer {
+            came: self.original,
+            now,
+            then,
+            debt: match is_whole && self.sets_marks {
+                true => Debt::OneWrite,
+                false => Debt::None,
+            },
+        };
+        self.free
+            || self
+                .accounts
+                .pays(self.account, self.terms, &offer, self.at_ms)
+    }
+}
+
+/// Whether all of the history is shown as it was said.
+fn is_whole(report: &Report) -> bool {
+    let gone = |why| {
+        matches!(
+            why,
+            OmitReason::Trimmed | OmitReason::Covered | OmitReason::Cleared
+        )
+    };
+    report.rewritten.is_empty() && !report.omitted.iter().any(|one| gone(one.why))
+}
+
+/// Whether a provider would see the same request. A message that is shown as it was said is the same however it was
+/// written, and marks count where they are the policy's business.
+fn is_same(now: &Outline, then: &Outline, is_whole: bool, sets_marks: bool) -> bool {
+    let mut pairs = now.segments.iter().zip(&then.segments);
+    now.segments.len() == then.segments.len()
+        && pairs.all(|(now, then)| {
+            let is_said = is_whole && now.part == Part::Messages;
+            (is_said || now.hash == then.hash) && (!sets_marks || now.marks == then.marks)
+        })
+}
