@@ -113,7 +113,7 @@ impl Job<'_> {
             known: landed.spot.known,
             base: landed.spot.base,
         };
-        let nodes = news.nodes(&chat).await?;
+        let (nodes, said) = news.nodes(&chat).await?;
         let mut ingested = Ingested {
             chat,
             matched: landed.spot.matched,
@@ -128,8 +128,7 @@ impl Job<'_> {
                 request: self.request(),
             },
         };
-        self.store(&landed, nodes, news.rest(), &mut ingested)
-            .await?;
+        self.store(&landed, nodes, &said, &mut ingested).await?;
         Ok(ingested)
     }
 

@@ -5,7 +5,7 @@
 //! correctness: what is found was said by this owner, word for word.
 //!
 //! One way through: what comes in (`incoming`), the keys it is looked up by (`keys`), the places found
-//! (`find`), the one that is meant (`spot`), the nodes to be stored (`news`), the transaction
+//! (`find`), the one that is meant (`spot`), the nodes to be stored (`news`, `renamed`), the transaction
 //! (`ingest`), and later the answer (`answer`). Not here: what is hashed (`contexture_ir::Chain`), HTTP.
 
 mod answer;
@@ -17,6 +17,7 @@ mod keys;
 mod news;
 mod rebuild;
 mod relayed;
+mod renamed;
 mod sent;
 mod spot;
 mod window;

@@ -1,9 +1,12 @@
 //! New items as nodes: which call an output answers, which message an item belongs to.
 
+use std::borrow::Cow;
+
 use contexture_ir::{Item, MessageId, NodeId, Role};
 use contexture_store::{At, NewItem, ReadRequest};
 use contexture_wire::pairs;
 
+use super::renamed::renamed;
 use super::sent::is_models;
 use crate::conversation::Conversation;
 use crate::engine::Engine;
@@ -27,14 +30,23 @@ pub(super) struct News<'a> {
 }
 
 impl<'a> News<'a> {
-    pub(super) fn rest(&self) -> &'a [Item] {
+    fn rest(&self) -> &'a [Item] {
         self.items.get(self.known..).unwrap_or_default()
     }
 
-    /// The nodes. Their ids follow from what they say and where, so that the same again is known again.
-    pub(super) async fn nodes(&self, chat: &Conversation) -> Result<Vec<NewItem>, EngineError> {
+    /// The nodes, and what they say. Their ids follow from what was sent and where, so that the same again is known again.
+    pub(super) async fn nodes(
+        &self,
+        chat: &Conversation,
+    ) -> Result<(Vec<NewItem>, Cow<'a, [Item]>), EngineError> {
         let tail = self.tail(chat).await?;
-        let new = self.rest();
+        let mut said = Cow::Borrowed(self.rest());
+        for (at, output) in renamed(self.items, self.known, &tail) {
+            if let Some(one) = said.to_mut().get_mut(at - self.known) {
+                *one = output;
+            }
+        }
+        let new = &*said;
         let key = self.key(chat);
         let before = tail.items.len();
         let stored = tail.items.iter().map(|item| item.item.as_ref());
@@ -73,7 +85,7 @@ impl<'a> News<'a> {
             node.message_id.clone_from(&turn);
             nodes.push(node);
         }
-        Ok(nodes)
+        Ok((nodes, said))
     }
 
     /// The key from which the ids of the nodes derive.

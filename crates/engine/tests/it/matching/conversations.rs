@@ -490,3 +490,34 @@ async fn a_long_history_is_stored_once() {
         10_003
     );
 }
+
+#[tokio::test]
+async fn outputs_stand_under_the_ids_of_their_calls_whatever_their_client_calls_them() {
+    let engine = engine();
+    let first = send(&engine, &[user("q")]).await;
+    let calls = [call("a", "1"), call("b", "2")];
+    first.record(&answer(&calls)).await.unwrap();
+    let mut history = vec![user("q"), call("x", "1"), call("y", "2")];
+    history.extend([output("y", "two"), output("x", "one")]);
+    let second = send(&engine, &history).await;
+    assert_eq!(
+        (second.matched, second.appended.len()),
+        (Matched::Prefix, 2)
+    );
+    // The model says an id again, and the client makes it one of its own.
+    second.record(&answer(&[call("a", "3")])).await.unwrap();
+    history.extend([call("z", "3"), output("z", "three")]);
+    let third = send(&engine, &history).await;
+    assert_eq!((third.matched, third.appended.len()), (Matched::Prefix, 1));
+    let stored = path(&third, At::Branch(third.chat.branch())).await;
+    let outputs = [output("b", "two"), output("a", "one")];
+    let expected = [&[user("q")][..], &calls, &outputs].concat();
+    assert_eq!(stored[..5], expected);
+    assert_eq!(stored[5..], [call("a", "3"), output("a", "three")]);
+    // None of them is missing in the next call.
+    let call = third.chat.compile(&Target::openai_chat("gpt-4o")).await;
+    let payload = call.unwrap().payload.to_json();
+    for said in ["one", "two", "three"] {
+        assert!(payload.contains(&format!("\"{said}\"")), "{payload}");
+    }
+}
