@@ -12,6 +12,7 @@ mod bench;
 mod catalogue;
 mod ci;
 mod clients;
+mod dist;
 mod licences;
 mod metadata;
 mod peers;
@@ -50,6 +51,8 @@ enum Task {
     Soak(testing::Arguments),
     /// The licence of every dependency against deny.toml
     Licences,
+    /// A release of the command for one platform, packed, with its checksum
+    Dist(dist::Arguments),
     /// Makes the catalogue of models anew from public data
     Catalogue {
         /// LiteLLM's table of models, or the Python package with it; fetched with pip where not given
@@ -75,6 +78,7 @@ fn run(task: Task) -> Result<()> {
         Task::Bench(arguments) => bench::run(&arguments),
         Task::Soak(arguments) => testing::soak(&arguments.rest),
         Task::Licences => licences::run(),
+        Task::Dist(arguments) => dist::run(&arguments),
         Task::Catalogue {
             source: Some(source),
         } => catalogue::run(&source),

@@ -1,0 +1,124 @@
+//! `cargo xtask dist`: a release of the command for one platform, packed, with its checksum.
+//!
+//! The archive has the program, the papers that go with it and `deploy/`. Nothing is uploaded. Not here: versions and tags.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context as _, Result, bail};
+use sha2::{Digest as _, Sha256};
+
+use crate::metadata::{Metadata, Reach};
+use crate::shell;
+
+/// The package of the command, and its program.
+const PACKAGE: &str = "contexture-cli";
+const PROGRAM: &str = "contexture";
+
+/// What goes with the program.
+const PAPERS: [&str; 5] = [
+    "README.md",
+    "CHANGELOG.md",
+    "LICENSE-APACHE",
+    "LICENSE-MIT",
+    "deploy",
+];
+
+/// `dist`'s options.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Arguments {
+    /// The platform, as rustc names it; its toolchain must be installed. Default: this machine's
+    #[arg(long)]
+    target: Option<String>,
+    /// Features of the command: `otlp`
+    #[arg(long)]
+    features: Option<String>,
+}
+
+/// Builds with the versions of `Cargo.lock` and packs into `dist/` of the build directory.
+///
+/// # Errors
+/// When it does not build, or `tar` is not there.
+pub(crate) fn run(arguments: &Arguments) -> Result<()> {
+    let metadata = Metadata::load(Reach::Workspace)?;
+    let directory = PathBuf::from(&metadata.target_directory);
+    let mut build = shell::cargo();
+    build.args(["build", "--release", "--locked", "-p", PACKAGE]);
+    let mut built = directory.clone();
+    if let Some(target) = &arguments.target {
+        build.args(["--target", target]);
+        built.push(target);
+    }
+    if let Some(features) = &arguments.features {
+        build.args(["--features", features]);
+    }
+    let again = shell::typed(&build);
+    shell::step("build", &again, || shell::run(build))?;
+    let target = arguments.target.clone().map_or_else(host, Ok)?;
+    let windows = target.contains("windows");
+    let program = if windows {
+        format!("{PROGRAM}.exe")
+    } else {
+        PROGRAM.to_owned()
+    };
+    let package = metadata
+        .packages
+        .iter()
+        .find(|package| package.name == PACKAGE);
+    let version = package.map(|package| package.version.as_str());
+    let version = version.with_context(|| format!("no package {PACKAGE}"))?;
+    let name = format!("{PROGRAM}-{version}-{target}");
+    let staged = tempfile::tempdir()?;
+    let folder = staged.path().join(&name);
+    fs::create_dir(&folder)?;
+    fs::copy(built.join("release").join(&program), folder.join(&program))?;
+    for paper in PAPERS {
+        copied(&shell::root().join(paper), &folder.join(paper))?;
+    }
+    let out = directory.join("dist");
+    fs::create_dir_all(&out)?;
+    let archive = out.join(format!("{name}.tar.gz"));
+    let mut tar = Command::new("tar");
+    tar.arg("-czf")
+        .arg(&archive)
+        .arg("-C")
+        .arg(staged.path())
+        .arg(&name);
+    shell::run(tar)?;
+    let bytes = fs::read(&archive)?;
+    let sum: String = Sha256::digest(&bytes)
+        .iter()
+        .map(|byte| format!("{byte:02x}"))
+        .collect();
+    let line = format!("{sum}  {name}.tar.gz\n");
+    fs::write(out.join(format!("{name}.tar.gz.sha256")), &line)?;
+    println!("{}, {} bytes\n{line}", archive.display(), bytes.len());
+    Ok(())
+}
+
+/// This machine's platform.
+fn host() -> Result<String> {
+    let said = Command::new("rustc").arg("-vV").output()?;
+    let said = String::from_utf8_lossy(&said.stdout).into_owned();
+    let host = said.lines().find_map(|line| line.strip_prefix("host: "));
+    host.map(str::to_owned)
+        .context("rustc does not say its host")
+}
+
+/// Copies a file, or a folder of files.
+fn copied(from: &Path, to: &Path) -> Result<()> {
+    if from.is_file() {
+        fs::copy(from, to)?;
+        return Ok(());
+    }
+    if !from.is_dir() {
+        bail!("{} is not there", from.display());
+    }
+    fs::create_dir(to)?;
+    for entry in fs::read_dir(from)? {
+        let entry = entry?;
+        copied(&entry.path(), &to.join(entry.file_name()))?;
+    }
+    Ok(())
+}
