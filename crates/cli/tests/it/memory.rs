@@ -187,7 +187,7 @@ fn what_cannot_be_done_says_why() {
         (
             "list -c support-42 --scope global",
             2,
-            "[possible values: resource, path]",
+            "[possible values: resource, owner, path]",
         ),
         (
             "list -c support-42 --branch nowhere",
