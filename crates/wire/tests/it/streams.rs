@@ -430,8 +430,10 @@ fn gemini(answer: &Value) -> Vec<Value> {
         }
     }
     let mut end = answer.clone();
-    if let Some(content) = end["candidates"][0].get_mut("content") {
-        content.as_object_mut().unwrap().remove("parts");
+    // Some answers have no candidates.
+    let content = end.pointer_mut("/candidates/0/content");
+    if let Some(content) = content.and_then(Value::as_object_mut) {
+        content.remove("parts");
     }
     events.push(end);
     events
