@@ -82,17 +82,18 @@ pub(crate) fn listen_in(
                 Begun::Own { exchange, sent } => Came::Own(exchange, sent),
             })
         };
-        let stored = take_in(&shared, asked, policy, &told, rewritten);
+        // Boxed: what is done, or never begins, takes no memory while the answer comes.
+        let stored = Box::pin(take_in(&shared, asked, policy, &told, rewritten));
         let (stored, came) = tokio::join!(stored, heard);
         match (stored, came) {
             (Some(taken), Some(Came::Answer(Ok(Some(answer)), sent))) => {
-                record(&shared, &told, taken, answer, sent).await;
+                Box::pin(record(&shared, &told, taken, answer, sent)).await;
             }
             (Some(taken), Some(Came::Own(exchange, sent))) => {
-                in_rounds(&shared, &told, taken, *exchange, sent).await;
+                Box::pin(in_rounds(&shared, &told, taken, *exchange, sent)).await;
             }
             (_, Some(Came::Answer(Err(miss), _))) => missed(&told, &miss),
-            (Some(taken), None) => withdraw(&told, &taken.stored.ingested).await,
+            (Some(taken), None) => Box::pin(withdraw(&told, &taken.stored.ingested)).await,
             // Nothing was asked that could be stored, or nothing came that could.
             _ => told.tell(|document| document.done = true),
         }
