@@ -146,13 +146,13 @@ const fn is_other_side(item: &Item) -> bool {
 }
 
 /// Whether the model began it and did not finish.
-pub(super) const fn is_cut(item: &Item) -> bool {
+pub(super) fn is_cut(item: &Item) -> bool {
     let status = match item {
         Item::Message(message) => message.status,
         Item::FunctionCall(call) => call.status,
         _ => None,
     };
-    matches!(status, Some(Status::Incomplete | Status::InProgress))
+    status.is_some_and(Status::is_cut)
 }
 
 impl Step {

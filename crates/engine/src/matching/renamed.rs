@@ -1,7 +1,8 @@
 //! Outputs of calls that a client wrote under ids of its own: they are stored under those of the stored calls.
 //!
 //! Ids do not count when a history is matched, so a client may have others than the model gave: some are written anew on
-//! the way, some formats have none. Which call is meant follows from its place in its step.
+//! the way, some formats have none. Which call is meant follows from its place in the last step, the only one that waits
+//! for outputs.
 
 use contexture_ir::{FunctionCall, Item};
 use contexture_wire::pairs;
@@ -9,36 +10,48 @@ use contexture_wire::pairs;
 use super::sent::is_models;
 use crate::path::Path;
 
-/// New outputs that name a known call by another id than the stored call has, by their place among all that was sent.
+/// New outputs that name a call of the last stored step by another id than it has, by their place among all that was
+/// sent.
 pub(super) fn renamed(items: &[Item], known: usize, stored: &Path) -> Vec<(usize, Item)> {
     let kept = last_calls(stored);
-    let partners = pairs(items);
-    let new = items.iter().enumerate().skip(known);
+    let begin = last_step(items.get(..known).unwrap_or_default());
+    let step = items.get(begin..).unwrap_or_default();
+    let models = step
+        .iter()
+        .take(known - begin)
+        .take_while(|item| is_models(item));
+    let sent: Vec<usize> = models
+        .enumerate()
+        .filter(|(_, item)| matches!(item, Item::FunctionCall(_)))
+        .map(|(at, _)| at)
+        .collect();
+    if kept.is_empty() || kept.len() != sent.len() {
+        return Vec::new();
+    }
+    let partners = pairs(step);
     let rename = |(at, item): (usize, &Item)| {
         let Item::FunctionCallOutput(output) = item else {
             return None;
         };
         let call = partners.get(at).copied().flatten()?;
-        let (sent, place) = step(items.get(..known)?, call)?;
-        let call = kept.get(place).filter(|_| sent == kept.len())?;
+        let call = kept.get(sent.iter().position(|sent| *sent == call)?)?;
         let mut output = output.clone();
         if output.call_id == call.call_id {
             return None;
         }
         output.call_id.clone_from(&call.call_id);
-        Some((at, Item::FunctionCallOutput(output)))
+        Some((begin + at, Item::FunctionCallOutput(output)))
     };
+    let new = step.iter().enumerate().skip(known - begin);
     new.filter_map(rename).collect()
 }
 
-/// How many calls the step has in which a call stands, and which of them it is.
-fn step(items: &[Item], call: usize) -> Option<(usize, usize)> {
-    let (before, behind) = items.split_at_checked(call)?;
-    let models = |item: &&Item| is_models(item);
-    let count = |item: &&Item| matches!(item, Item::FunctionCall(_));
-    let place = before.iter().rev().take_while(models).filter(count).count();
-    let rest = behind.iter().take_while(models).filter(count).count();
-    (rest > 0).then_some((place + rest, place))
+/// Where the last step of the model begins among items, which its outputs may follow already.
+fn last_step(items: &[Item]) -> usize {
+    let end = items.iter().rposition(|item| !is_output(item));
+    let models = items.iter().take(end.map_or(0, |end| end + 1)).rev();
+    let count = models.take_while(|item| is_models(item)).count();
+    end.map_or(0, |end| end + 1 - count)
 }
 
 /// The calls of the last step of a path that clients were shown.
@@ -47,7 +60,7 @@ fn last_calls(stored: &Path) -> Vec<&FunctionCall> {
     let shown = nodes.filter(|(node, _)| node.audience.user);
     let items = shown.map(|(_, item)| item.item.as_ref());
     let step = items
-        .skip_while(|item| matches!(item, Item::FunctionCallOutput(_)))
+        .skip_while(|item| is_output(item))
         .take_while(|item| is_models(item));
     let mut calls: Vec<&FunctionCall> = step
         .filter_map(|item| match item {
@@ -57,4 +70,8 @@ fn last_calls(stored: &Path) -> Vec<&FunctionCall> {
         .collect();
     calls.reverse();
     calls
+}
+
+const fn is_output(item: &Item) -> bool {
+    matches!(item, Item::FunctionCallOutput(_))
 }

@@ -521,3 +521,17 @@ async fn outputs_stand_under_the_ids_of_their_calls_whatever_their_client_calls_
         assert!(payload.contains(&format!("\"{said}\"")), "{payload}");
     }
 }
+
+#[tokio::test]
+async fn an_output_that_answers_an_older_step_keeps_its_id() {
+    let engine = engine();
+    let mut client = Client::new(&engine);
+    client.turn(&[user("q")], &[call("a", "1")]).await;
+    client.turn(&[user("never mind")], &[call("b", "2")]).await;
+    client
+        .history
+        .extend([output("a", "late"), output("b", "two")]);
+    let sent = send(&engine, &client.history).await;
+    let stored = path(&sent, At::Branch(sent.chat.branch())).await;
+    assert_eq!(stored, client.history);
+}
