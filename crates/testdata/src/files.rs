@@ -4,6 +4,8 @@ use std::fs;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
+use serde_json::{Value, json};
+
 /// The folder of the data.
 #[must_use]
 pub fn folder() -> PathBuf {
@@ -56,4 +58,30 @@ pub fn swe_agent() -> Vec<(String, String)> {
         .filter(|name| name.ends_with(".traj"))
         .map(|name| (name.clone(), read(&format!("swe-agent/{name}"))))
         .collect()
+}
+
+/// All sessions as messages of Chat Completions, by name; those of SWE-agent, which have long outputs, last.
+#[must_use]
+pub fn chats() -> Vec<(String, Value)> {
+    let tau: Vec<Value> = serde_json::from_str(&tau_bench()).unwrap();
+    let tau = tau.iter().enumerate();
+    let tau = tau.map(|(at, session)| (format!("tau-{at}"), session["traj"].clone()));
+    let swe = swe_agent().into_iter().map(|(name, text)| {
+        let session: Value = serde_json::from_str(&text).unwrap();
+        let history = session["history"].as_array().unwrap();
+        (name, history.iter().map(chat_message).collect())
+    });
+    tau.chain(swe).collect()
+}
+
+/// A history entry of SWE-agent as a chat message.
+fn chat_message(entry: &Value) -> Value {
+    let mut message = json!({"role": entry["role"], "content": entry["content"]});
+    if let Some(calls) = entry["tool_calls"].as_array() {
+        message["tool_calls"] = json!(calls);
+    }
+    if let Some(id) = entry["tool_call_ids"].get(0) {
+        message["tool_call_id"] = id.clone();
+    }
+    message
 }

@@ -16,6 +16,6 @@ mod recordings;
 mod schemas;
 
 pub use facts::{Question, Said, Speaker, questions};
-pub use files::{bytes, folder, list, read, swe_agent, tau_bench};
+pub use files::{bytes, chats, folder, list, read, swe_agent, tau_bench};
 pub use recordings::{Exchange, Recording, ai_sdk, exchanges};
 pub use schemas::{Validator, request_validator, schema};

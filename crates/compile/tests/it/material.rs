@@ -10,7 +10,7 @@ use contexture_ir::{
 };
 use contexture_tokens::{Encoding, TokenCount, counter_for};
 use contexture_wire::{Dialect, Format, lift};
-use serde_json::{Value, json};
+use serde_json::Value;
 
 /// Four bytes a token, rounded up: exact, fast, and easy to check by hand.
 #[derive(Debug)]
@@ -128,19 +128,9 @@ pub(crate) struct Session {
 
 /// All 200 tau-bench and 5 SWE-agent sessions.
 pub(crate) fn sessions() -> Vec<Session> {
-    let tau: Vec<Value> = serde_json::from_str(&contexture_testdata::tau_bench()).unwrap();
-    let tau = tau
-        .iter()
-        .enumerate()
-        .map(|(at, session)| session_of(format!("tau-{at}"), &session["traj"]));
-    let swe = contexture_testdata::swe_agent();
-    let swe = swe.iter().map(|(name, text)| {
-        let session: Value = serde_json::from_str(text).unwrap();
-        let history = session["history"].as_array().unwrap();
-        let messages: Vec<Value> = history.iter().map(chat_message).collect();
-        session_of(name.clone(), &Value::from(messages))
-    });
-    tau.chain(swe).collect()
+    let chats = contexture_testdata::chats().into_iter();
+    let sessions = chats.map(|(name, messages)| session_of(name, &messages));
+    sessions.collect()
 }
 
 /// The lengths of a path at which its model was asked: what stands there is not the model's, and what
@@ -165,16 +155,4 @@ fn session_of(name: String, messages: &Value) -> Session {
         system: vec![system],
         path: PathItem::all(lifted.transcript.items),
     }
-}
-
-/// A history entry of SWE-agent as a chat message.
-fn chat_message(entry: &Value) -> Value {
-    let mut message = json!({"role": entry["role"], "content": entry["content"]});
-    if let Some(calls) = entry["tool_calls"].as_array() {
-        message["tool_calls"] = json!(calls);
-    }
-    if let Some(id) = entry["tool_call_ids"].get(0) {
-        message["tool_call_id"] = id.clone();
-    }
-    message
 }

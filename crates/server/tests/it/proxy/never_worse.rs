@@ -18,7 +18,7 @@ use contexture::ir::{
 };
 use contexture::{Catalogue, Dialect, Engine, Format, Kind, lift, lower};
 use contexture_upstream_testkit::{Answer as Scripted, Received};
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::Proxied;
 
@@ -51,34 +51,9 @@ struct Session {
 
 /// All tau-bench and SWE-agent sessions, those with long outputs last.
 fn sessions() -> Vec<Session> {
-    let tau: Vec<Value> = serde_json::from_str(&contexture_testdata::tau_bench()).unwrap();
-    let tau = tau.iter().enumerate();
-    let tau = tau.map(|(at, session)| Session::of(format!("tau-{at}"), &session["traj"]));
-    let swe = contexture_testdata::swe_agent()
-        .into_iter()
-        .map(|(name, text)| {
-            let session: Value = serde_json::from_str(&text).unwrap();
-            let messages: Value = session["history"]
-                .as_array()
-                .unwrap()
-                .iter()
-                .map(said)
-                .collect();
-            Session::of(name.replace('.', "-"), &messages)
-        });
-    tau.chain(swe).collect()
-}
-
-/// A history entry of SWE-agent as a chat message.
-fn said(entry: &Value) -> Value {
-    let mut message = json!({"role": entry["role"], "content": entry["content"]});
-    if let Some(calls) = entry["tool_calls"].as_array() {
-        message["tool_calls"] = json!(calls);
-    }
-    if let Some(id) = entry["tool_call_ids"].get(0) {
-        message["tool_call_id"] = id.clone();
-    }
-    message
+    let chats = contexture_testdata::chats().into_iter();
+    let sessions = chats.map(|(name, messages)| Session::of(name.replace('.', "-"), &messages));
+    sessions.collect()
 }
 
 impl Session {
