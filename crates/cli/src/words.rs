@@ -5,7 +5,6 @@ use contexture::Format;
 use contexture::render;
 use contexture::sessions::SessionFormat;
 use contexture_server::documents::ItemKind;
-pub(crate) use contexture_server::documents::kind;
 use jiff::{Span, SpanRelativeTo};
 
 /// The formats of conversations, as an argument.

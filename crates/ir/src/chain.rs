@@ -218,7 +218,7 @@ fn output_hash(output: &FunctionCallOutput) -> ContentHash {
 
 /// Whether the model finished it.
 fn is_whole(status: Option<Status>) -> bool {
-    !matches!(status, Some(Status::Incomplete | Status::InProgress))
+    !status.is_some_and(Status::is_cut)
 }
 
 /// The side an item is on; `None` for bookkeeping that stays with what is before it.

@@ -41,16 +41,7 @@ impl Kind {
 
     /// The lower-case word.
     pub(crate) const fn as_str(self) -> &'static str {
-        match self {
-            Self::User => "user",
-            Self::Assistant => "assistant",
-            Self::Instruction => "instruction",
-            Self::Call => "call",
-            Self::Output => "output",
-            Self::Reasoning => "reasoning",
-            Self::Compaction => "compaction",
-            Self::Other => "other",
-        }
+        self.stored().word()
     }
 }
 

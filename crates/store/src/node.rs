@@ -126,6 +126,21 @@ impl NodeKind {
         }
     }
 
+    /// The lower-case word that programs and people are told; `other` where there is none.
+    #[must_use]
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::User => "user",
+            Self::Assistant => "assistant",
+            Self::Instruction => "instruction",
+            Self::FunctionCall => "call",
+            Self::FunctionCallOutput => "output",
+            Self::Reasoning => "reasoning",
+            Self::Compaction => "compaction",
+            Self::Extension => "other",
+        }
+    }
+
     /// The stored code.
     #[must_use]
     pub const fn code(self) -> u8 {

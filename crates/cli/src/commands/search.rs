@@ -145,7 +145,7 @@ fn text(hits: &[Hit]) -> String {
     for hit in hits {
         let id = hit.node.to_string();
         let id = id.get(..DIGITS).unwrap_or(&id);
-        let about = format!("{}  {}", words::kind(hit.kind), ago(hit.created_ms, now));
+        let about = format!("{}  {}", hit.kind.word(), ago(hit.created_ms, now));
         let _ = writeln!(
             out,
             "{}  {}  {}",

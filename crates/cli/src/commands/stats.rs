@@ -12,7 +12,6 @@ use crate::failure::Outcome;
 use crate::globals::Globals;
 use crate::printable::{grouped, pad, pad_left};
 use crate::say;
-use crate::words;
 
 /// Show what a conversation takes in the database
 ///
@@ -38,7 +37,7 @@ pub(crate) async fn run(arguments: &Arguments, globals: &Globals) -> Outcome {
     let mut rows: Vec<(&str, Amount)> = counted
         .nodes
         .iter()
-        .map(|(kind, amount)| (words::kind(*kind), *amount))
+        .map(|(kind, amount)| (kind.word(), *amount))
         .collect();
     rows.extend([
         ("state", counted.roots),

@@ -99,6 +99,12 @@ impl Status {
         }
     }
 
+    /// Whether the model began it and did not finish.
+    #[must_use]
+    pub const fn is_cut(self) -> bool {
+        matches!(self, Self::InProgress | Self::Incomplete)
+    }
+
     fn from_wire(word: &str) -> Option<Self> {
         Some(match word {
             "in_progress" => Self::InProgress,

@@ -59,21 +59,6 @@ impl ItemKind {
     /// The lower-case word.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
-        kind(self.stored())
-    }
-}
-
-/// What an item of a kind is called.
-#[must_use]
-pub const fn kind(kind: NodeKind) -> &'static str {
-    match kind {
-        NodeKind::User => "user",
-        NodeKind::Assistant => "assistant",
-        NodeKind::Instruction => "instruction",
-        NodeKind::FunctionCall => "call",
-        NodeKind::FunctionCallOutput => "output",
-        NodeKind::Reasoning => "reasoning",
-        NodeKind::Compaction => "compaction",
-        _ => "other",
+        self.stored().word()
     }
 }

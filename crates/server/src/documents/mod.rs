@@ -28,7 +28,7 @@ pub use conversation::{ConversationDocument, ConversationsDocument};
 pub use delta::DeltaDocument;
 pub use event::{EventDocument, EventsDocument};
 pub use instant::instant;
-pub use kind::{ItemKind, kind};
+pub use kind::ItemKind;
 pub use ledger::{
     CacheUseDocument, LedgerDayDocument, LedgerDocument, LedgerEntryDocument, LedgerSumDocument,
 };

@@ -7,7 +7,6 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use crate::documents::instant::instant;
-use crate::documents::kind::kind;
 
 /// An item in the tree.
 #[derive(Clone, Debug, Serialize, ToSchema)]
@@ -44,7 +43,7 @@ impl TryFrom<&Node> for NodeDocument {
             parent: node.parent.map(|parent| parent.to_string()),
             depth: node.depth,
             message: node.message().into_owned(),
-            kind: kind(node.kind),
+            kind: node.kind.word(),
             origin: node.origin.as_str(),
             created: instant(node.created_ms),
             item,

@@ -63,6 +63,12 @@ pub struct AnswerDocument {
 }
 
 impl RequestDocument {
+    /// Something failed here.
+    pub(crate) fn failed(&mut self, what: &str, why: &str) {
+        self.failed = Some(what.to_owned());
+        self.why = Some(why.to_owned());
+    }
+
     /// A request that has just come.
     #[must_use]
     pub fn of(upstream: &str, conversation: Option<&ConversationId>) -> Self {

@@ -5,7 +5,6 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use crate::documents::instant::instant;
-use crate::documents::kind::kind;
 
 /// What a search found, best first.
 #[derive(Clone, Debug, Serialize, ToSchema)]
@@ -67,7 +66,7 @@ impl From<&Hit> for HitDocument {
             conversation: hit.conversation.to_string(),
             id: hit.node.to_string(),
             message: hit.message_id.as_ref().map(ToString::to_string),
-            kind: kind(hit.kind),
+            kind: hit.kind.word(),
             score: hit.score,
             created: instant(hit.created_ms),
             snippet: SnippetDocument {

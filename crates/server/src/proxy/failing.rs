@@ -11,10 +11,7 @@ pub(crate) fn fail_open(told: &Telling, miss: &Miss) {
         "a request was passed on as it came"
     );
     metrics::counter!("contexture_proxy_failed_open_total", "what" => miss.what).increment(1);
-    told.tell(|document| {
-        document.failed = Some(miss.what.to_owned());
-        document.why = Some(miss.why.clone());
-    });
+    told.tell(|document| document.failed(miss.what, &miss.why));
 }
 
 /// The request, or its answer, is not stored.
@@ -26,8 +23,7 @@ pub(crate) fn missed(told: &Telling, miss: &Miss) {
     );
     metrics::counter!("contexture_proxy_missed_total", "what" => miss.what).increment(1);
     told.tell(|document| {
-        document.failed = Some(miss.what.to_owned());
-        document.why = Some(miss.why.clone());
+        document.failed(miss.what, &miss.why);
         document.done = true;
     });
 }
