@@ -13,7 +13,7 @@ use crate::proxy::matching::Miss;
 use crate::proxy::tee::{Ended, Heard};
 
 /// The longest answer that is read, unpacked.
-const MOST: usize = 64 << 20;
+pub(crate) const MOST: usize = 64 << 20;
 
 /// What a model answered; `None` if nothing came that could be kept. Of a stream it is told what each event says.
 ///
@@ -116,7 +116,11 @@ pub(crate) fn document(format: Format, text: String) -> Result<Option<String>, M
     Ok(Some(finished(&accumulator)))
 }
 
-fn accumulator(format: Format) -> Result<Accumulator, Miss> {
+/// Where the events of an answer come together.
+///
+/// # Errors
+/// The format has no streams.
+pub(crate) fn accumulator(format: Format) -> Result<Accumulator, Miss> {
     let accumulator = Accumulator::new(format);
     accumulator.map_err(|error| Miss::of("answer", &error))
 }

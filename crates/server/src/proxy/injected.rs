@@ -51,7 +51,7 @@ pub(crate) async fn inject(
 fn lets(policy: &PolicyConfig, format: Format, read: &Read, layers: &Layers) -> bool {
     let free = |name: &str| {
         let tool = OwnTool::Layer(name.to_owned());
-        let offering = Offering::of(&tool, format, &read.transcript, &read.body);
+        let offering = Offering::of(&tool, format, read);
         policy.tools.allows(name) && offering == Offering::Free
     };
     let tools = layers.tools();

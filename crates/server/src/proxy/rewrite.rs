@@ -247,15 +247,11 @@ impl Recipe {
     /// The call, with a tool of ours where something can be read with it.
     async fn offered(&mut self, ingested: &mut Ingested) -> Result<CompiledCall, Miss> {
         let tool = OwnTool::ReadContext;
-        let asked = &self.read.transcript;
         let offering = match self.policy.tools.allows(tool.name()) {
-            true => Offering::of(&tool, self.format, asked, &self.read.body),
+            true => Offering::of(&tool, self.format, &self.read),
             false => Offering::Never,
         };
-        let due = |call: &CompiledCall| {
-            let payload = || call.payload.to_json();
-            offering.is_due(&tool, call.format(), &call.report, payload)
-        };
+        let due = |call: &CompiledCall| offering.is_due(&tool, call);
         let without = self.own.clone().without(&tool);
         let with = without.clone().with(tool.clone());
         // Where it is likely to be due it is compiled once.

@@ -1,10 +1,11 @@
 //! When a request may offer a tool of ours.
 
-use contexture::compile::Report;
-use contexture::ir::{Fields, Item, ResponseFormat, ToolChoice, Transcript};
-use contexture::{Format, lift};
+use contexture::ir::{Fields, Item, ResponseFormat, ToolChoice};
+use contexture::{CompiledCall, Format, lift};
+use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
+use crate::proxy::matching::Read;
 use crate::proxy::members::object;
 use crate::proxy::own::json::{remove, set};
 use crate::proxy::own::tools::OwnTool;
@@ -23,15 +24,16 @@ pub(crate) enum Offering {
 
 impl Offering {
     /// What a request lets us offer of a tool.
-    pub(crate) fn of(tool: &OwnTool, format: Format, asked: &Transcript, body: &str) -> Self {
-        let has_it = asked.tools.iter().any(|one| one.name() == tool.name());
-        if has_it || !is_one_answer(body) {
+    pub(crate) fn of(tool: &OwnTool, format: Format, asked: &Read) -> Self {
+        let mut theirs = asked.transcript.tools.iter();
+        let has_it = theirs.any(|one| one.name() == tool.name());
+        if has_it || !is_one_answer(|name| asked.field(name)) {
             return Self::Never;
         }
-        let options = &asked.options;
+        let options = &asked.transcript.options;
         let chooses = !matches!(options.tool_choice, None | Some(ToolChoice::Auto));
         let wants_json = !matches!(options.response_format, None | Some(ResponseFormat::Text));
-        match chooses || wants_json || is_begun_by_name(format, body) {
+        match chooses || wants_json || is_begun_by_name(format, asked) {
             true => Self::Bound,
             false => Self::Free,
         }
@@ -39,54 +41,48 @@ impl Offering {
 
     /// Whether a call that was compiled offers the tool: something in it can be read with it, or the history has
     /// calls of it, which a provider may refuse without its definition.
-    pub(crate) fn is_due(
-        self,
-        tool: &OwnTool,
-        format: Format,
-        report: &Report,
-        payload: impl FnOnce() -> String,
-    ) -> bool {
+    pub(crate) fn is_due(self, tool: &OwnTool, call: &CompiledCall) -> bool {
         match self {
             // Previews and placeholders say by which link the rest is read.
-            Self::Free => !report.rewritten.is_empty() || calls(tool, format, &payload()),
-            Self::Bound => calls(tool, format, &payload()),
+            Self::Free => !call.report.rewritten.is_empty() || calls(tool, call),
+            Self::Bound => calls(tool, call),
             Self::Never => false,
         }
     }
 }
 
-/// Whether a request asks for one answer, given now.
-fn is_one_answer(body: &str) -> bool {
-    let Ok(fields) = Fields::parse(body) else {
-        return false;
-    };
-    let value = |fields: &Fields<'_>, names: &[&str]| -> Option<Value> {
-        serde_json::from_str(fields.get(names)?.get()).ok()
-    };
-    let config = fields.get(&["generationConfig", "generation_config"]);
+/// Whether a request with these fields asks for one answer, given now.
+fn is_one_answer<'r>(field: impl Fn(&str) -> Option<&'r RawValue>) -> bool {
+    let value = |raw: &RawValue| -> Option<Value> { serde_json::from_str(raw.get()).ok() };
+    let either = |names: [&str; 2]| names.into_iter().find_map(&field);
+    let config = either(["generationConfig", "generation_config"]);
     let config = config.and_then(|config| Fields::parse(config.get()).ok());
-    let candidates =
-        config.and_then(|config| value(&config, &["candidateCount", "candidate_count"]));
+    let candidates = config.as_ref().and_then(|config| {
+        let count = config.get(&["candidateCount", "candidate_count"])?;
+        value(count)
+    });
     let is_many = |count: Option<Value>| count.and_then(|count| count.as_u64()) > Some(1);
-    !is_many(value(&fields, &["n"]))
+    !is_many(field("n").and_then(value))
         && !is_many(candidates)
-        && value(&fields, &["background"]) != Some(Value::Bool(true))
+        && field("background").is_none_or(|background| background.get() != "true")
 }
 
 /// Whether a stream begins with the id by which the client may go on: a provider that keeps answers (Responses, unless
 /// `store` is false) keeps each round by itself, and only the last can be gone on from.
-fn is_begun_by_name(format: Format, body: &str) -> bool {
-    let fields = Fields::parse(body).unwrap_or_default();
-    let is = |name: &str, value: &str| fields.get(&[name]).is_some_and(|raw| raw.get() == value);
+fn is_begun_by_name(format: Format, asked: &Read) -> bool {
+    let is = |name: &str, value: &str| asked.field(name).is_some_and(|raw| raw.get() == value);
     format == Format::OpenAiResponses && is("stream", "true") && !is("store", "false")
 }
 
-/// Whether the history of a request has calls of a tool.
-fn calls(tool: &OwnTool, format: Format, payload: &str) -> bool {
+/// Whether the history of a call has calls of a tool.
+fn calls(tool: &OwnTool, call: &CompiledCall) -> bool {
     let is_call =
         |item: &Item| matches!(item, Item::FunctionCall(call) if call.name == tool.name());
-    payload.contains(&format!("\"{}\"", tool.name()))
-        && lift(format, payload).is_ok_and(|lifted| lifted.transcript.items.iter().any(is_call))
+    let name = format!("\"{}\"", tool.name());
+    // It is written and read again only where the name stands in it.
+    call.payload.pieces().any(|piece| piece.contains(&name))
+        && lift(call.format(), &call.payload.to_json())
+            .is_ok_and(|lifted| lifted.transcript.items.iter().any(is_call))
 }
 
 /// A request in which no tool may be called. The tools stay, as the history has calls of them.
@@ -136,7 +132,9 @@ mod tests {
             (r#"{"generationConfig":{"candidateCount":1}}"#, true),
             (r#"{"generation_config":{"candidate_count":3}}"#, false),
         ] {
-            assert_eq!(is_one_answer(body), expected, "{body}");
+            let fields = Fields::parse(body).unwrap();
+            let is_one = is_one_answer(|name| fields.get(&[name]));
+            assert_eq!(is_one, expected, "{body}");
         }
     }
 

@@ -15,7 +15,7 @@ use futures_util::{StreamExt as _, stream};
 use serde_json::Value;
 use tokio::sync::{mpsc, oneshot};
 
-use crate::proxy::answer;
+use crate::proxy::answer::{self, MOST};
 use crate::proxy::headers::of_answer;
 use crate::proxy::matching::Miss;
 use crate::proxy::own::events::{Event, Events};
@@ -23,8 +23,6 @@ use crate::proxy::own::sieve::Sieve;
 use crate::proxy::own::tools::OwnTools;
 use crate::proxy::refusal::Refusal;
 
-/// The longest answer that is read.
-const MOST: usize = 64 << 20;
 /// Pieces of a stream that wait for the client.
 const WAITING: usize = 16;
 
@@ -312,9 +310,8 @@ impl<'a> Heard<'a> {
         out: &'a mpsc::Sender<io::Result<Bytes>>,
         tell: &'a mut (dyn FnMut(Vec<StreamEvent>) + Send),
     ) -> Result<Self, Miss> {
-        let accumulator = Accumulator::new(format);
         Ok(Self {
-            accumulator: accumulator.map_err(|error| Miss::of("answer", &error))?,
+            accumulator: answer::accumulator(format)?,
             sieve,
             out,
             tell,

@@ -95,7 +95,7 @@ impl OwnTools {
             let Some(tool) = self.named(&call.name) else {
                 continue;
             };
-            let is_cut = matches!(call.status, Some(Status::Incomplete | Status::InProgress));
+            let is_cut = call.status.is_some_and(Status::is_cut);
             let output = match is_cut {
                 true => None,
                 false => Some(output(call, tool.call(chat, &call.arguments).await)),
