@@ -30,6 +30,8 @@ mod searching;
 mod serving;
 mod sessions;
 mod skills;
+#[cfg(target_os = "linux")]
+mod streams;
 mod talking;
 mod two;
 mod upkeep;

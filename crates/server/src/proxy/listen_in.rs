@@ -30,27 +30,27 @@ pub(crate) enum Begun {
         headers: HeaderMap,
         heard: Heard,
         /// What was sent in the place of the request.
-        sent: Option<Rewritten>,
+        sent: Option<Box<Rewritten>>,
     },
     /// It may call tools of ours.
     Own {
         exchange: Box<Exchange>,
-        sent: Rewritten,
+        sent: Box<Rewritten>,
     },
 }
 
 /// What came of an answer.
 enum Came {
     /// The answer, if it could be kept.
-    Answer(Result<Option<Transcript>, Miss>, Option<Rewritten>),
-    Own(Box<Exchange>, Rewritten),
+    Answer(Result<Option<Transcript>, Miss>, Option<Box<Rewritten>>),
+    Own(Box<Exchange>, Box<Rewritten>),
 }
 
 /// Where it is told that the answer begins. Dropped, there is none.
 pub(crate) type Answering = oneshot::Sender<Begun>;
 
 /// Where it is told what to send in the place of the request.
-pub(crate) type Rewriting = oneshot::Receiver<Option<Rewritten>>;
+pub(crate) type Rewriting = oneshot::Receiver<Option<Box<Rewritten>>>;
 
 /// Stores the request now, and the answer once it has come. With a policy it is said beforehand what to send.
 pub(crate) fn listen_in(
@@ -87,10 +87,10 @@ pub(crate) fn listen_in(
         let (stored, came) = tokio::join!(stored, heard);
         match (stored, came) {
             (Some(taken), Some(Came::Answer(Ok(Some(answer)), sent))) => {
-                Box::pin(record(&shared, &told, taken, answer, sent)).await;
+                Box::pin(record(&shared, &told, *taken, answer, sent.as_deref())).await;
             }
             (Some(taken), Some(Came::Own(exchange, sent))) => {
-                Box::pin(in_rounds(&shared, &told, taken, *exchange, sent)).await;
+                Box::pin(in_rounds(&shared, &told, *taken, *exchange, *sent)).await;
             }
             (_, Some(Came::Answer(Err(miss), _))) => missed(&told, &miss),
             (Some(taken), None) => Box::pin(withdraw(&told, &taken.stored.ingested)).await,
@@ -131,8 +131,8 @@ async fn take_in(
     asked: Asked,
     policy: Option<PolicyConfig>,
     told: &Telling,
-    rewritten: oneshot::Sender<Option<Rewritten>>,
-) -> Option<TakenIn> {
+    rewritten: oneshot::Sender<Option<Box<Rewritten>>>,
+) -> Option<Box<TakenIn>> {
     if asked.room.is_none() {
         let why = "more waits to be stored than `server.limits.behind_bytes` has room for";
         missed(told, &Miss::new("overload", why));
@@ -163,7 +163,7 @@ async fn take_in(
     let instead = weighed.as_mut().and_then(|one| one.rewritten.take());
     // Whoever waited too long has sent the request as it came.
     let _ = rewritten.send(instead);
-    Some(TakenIn { stored, weighed })
+    Some(Box::new(TakenIn { stored, weighed }))
 }
 
 async fn record(
@@ -171,13 +171,13 @@ async fn record(
     told: &Telling,
     taken: TakenIn,
     mut answer: Transcript,
-    sent: Option<Rewritten>,
+    sent: Option<&Rewritten>,
 ) {
     let TakenIn { stored, weighed } = taken;
     // Not every answer says whose it is.
     answer.model = answer.model.or(stored.model);
     let ingested = stored.ingested;
-    let recorded = match &sent {
+    let recorded = match sent {
         Some(sent) => ingested.record_call(&sent.call, &answer).await,
         None => ingested.record(&answer).await,
     };
@@ -189,7 +189,7 @@ async fn record(
         let entry = Entry {
             ingested: &ingested,
             weighed,
-            sent: sent.as_ref(),
+            sent,
             round: Round::First,
             answer: &answer,
             recorded: &recorded,

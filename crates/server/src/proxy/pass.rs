@@ -179,9 +179,9 @@ async fn answered(
 async fn send(
     host: &Upstream,
     request: &Passing,
-    rewritten: Option<Rewritten>,
+    rewritten: Option<Box<Rewritten>>,
     telling: &Telling,
-) -> Result<(Passed, Option<Rewritten>), Refusal> {
+) -> Result<(Passed, Option<Box<Rewritten>>), Refusal> {
     let Some(rewritten) = rewritten else {
         return Ok((host.send(request.clone()).await?, None));
     };
@@ -267,7 +267,7 @@ struct Listening {
 
 impl Listening {
     /// What to send in the place of the request.
-    async fn rewritten(&mut self) -> Option<Rewritten> {
+    async fn rewritten(&mut self) -> Option<Box<Rewritten>> {
         let (rewriting, patience) = self.rewriting.take()?;
         match tokio::time::timeout(patience, rewriting).await {
             // Without a word it has failed, and says why elsewhere.
@@ -280,7 +280,7 @@ impl Listening {
         }
     }
 
-    async fn respond(self, passed: Passed, sent: Option<Rewritten>) -> Response {
+    async fn respond(self, passed: Passed, sent: Option<Box<Rewritten>>) -> Response {
         let length = headers::length(&passed.headers);
         let (tee, heard) = Tee::heard(passed.body, length);
         let begun = Begun::Heard {
@@ -301,7 +301,7 @@ impl Listening {
     async fn respond_in_rounds(
         self,
         passed: Passed,
-        sent: Rewritten,
+        sent: Box<Rewritten>,
         host: Upstream,
         request: Passing,
     ) -> Result<Response, Refusal> {

@@ -38,7 +38,7 @@ pub(crate) struct Weighed {
     /// What of that is expected to be read from the cache.
     pub(crate) predicted: CacheUse,
     /// What is to be sent in its place, if anything is.
-    pub(crate) rewritten: Option<Rewritten>,
+    pub(crate) rewritten: Option<Box<Rewritten>>,
 }
 
 /// What is sent in the place of a request.
@@ -178,7 +178,7 @@ pub(crate) async fn rewrite(
     let own = (!recipe.own.is_empty()).then(|| Box::new(recipe));
     Ok(Some(Weighed {
         predicted,
-        rewritten: rewritten.map(|rewritten| Rewritten { own, ..rewritten }),
+        rewritten: rewritten.map(|rewritten| Box::new(Rewritten { own, ..rewritten })),
         account,
         terms,
         original,
