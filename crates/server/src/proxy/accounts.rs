@@ -121,6 +121,27 @@ impl Accounts {
         })
     }
 
+    /// Whether a call that is sent now costs more than what came. Without prices it does not.
+    pub(crate) fn costs_more(
+        &self,
+        account: &Account,
+        terms: &Terms,
+        sent: &Outline,
+        came: &Outline,
+        at_ms: u64,
+    ) -> bool {
+        let Some(rates) = &terms.rates else {
+            return false;
+        };
+        self.with(account, terms, |caches| {
+            let cost = |cache: &CacheTrace, outline: &Outline| {
+                let marks = marks_of(outline, &terms.rules);
+                cache.predict(outline, &marks, at_ms).cost(rates)
+            };
+            cost(&caches.sent, sent) > cost(&caches.passed, came)
+        })
+    }
+
     /// Whether what is offered costs less over the calls to come, and this call no more than what came, what the calls
     /// before have saved, and what may be owed. Without prices it does not.
     pub(crate) fn pays(

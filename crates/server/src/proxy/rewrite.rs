@@ -203,26 +203,48 @@ impl Recipe {
     ) -> Result<Option<(CompiledCall, Outline)>, Miss> {
         let call = self.offered(ingested).await?;
         let outline = self.outline(&call);
-        if !is_in(&call, &ingested.chat) {
-            let pays = scales.pays(scales.original, &outline, &call);
-            return Ok(pays.then_some((call, outline)));
+        let cut = (call, outline);
+        if is_in(&cut.0, &ingested.chat) {
+            if scales.free || !self.policy.cuts() {
+                return Ok(Some(cut));
+            }
+            // What is to be said is said, whatever it costs; what else is changed has to pay beside that.
+            let whole = history(&PolicyConfig::default());
+            return self.changed(cut, whole, ingested, scales).await.map(Some);
         }
-        if scales.free || !self.policy.cuts() {
-            return Ok(Some((call, outline)));
+        if self.history.window == Window::Whole || !scales.costs_more(&cut.1) {
+            let pays = scales.pays(scales.original, &cut.1, &cut.0);
+            return Ok(pays.then_some(cut));
         }
-        // What is to be said is said, whatever it costs; what else is changed has to pay beside that.
-        let whole = history(&PolicyConfig::default());
+        // A cut that moves is written to the cache anew: it has to pay beside the one that was sent before.
+        let before = HistoryPolicy {
+            window: Window::Whole,
+            ..self.history.clone()
+        };
+        let chosen = self.changed(cut, before, ingested, scales).await?;
+        let pays = scales.pays(scales.original, &chosen.1, &chosen.0);
+        Ok(pays.then_some(chosen))
+    }
+
+    /// A call, if it pays beside the one that shows this much of the history; else that.
+    async fn changed(
+        &mut self,
+        call: (CompiledCall, Outline),
+        history: HistoryPolicy,
+        ingested: &mut Ingested,
+        scales: &Scales<'_>,
+    ) -> Result<(CompiledCall, Outline), Miss> {
         let (history, own) = (
-            std::mem::replace(&mut self.history, whole),
+            std::mem::replace(&mut self.history, history),
             self.own.clone(),
         );
-        let bare = self.offered(ingested).await?;
-        let all = self.outline(&bare);
-        if !scales.pays(&all, &outline, &call) {
-            return Ok(Some((bare, all)));
+        let other = self.offered(ingested).await?;
+        let outline = self.outline(&other);
+        if !scales.pays(&outline, &call.1, &call.0) {
+            return Ok((other, outline));
         }
         (self.history, self.own) = (history, own);
-        Ok(Some((call, outline)))
+        Ok(call)
     }
 
     /// The next request for the same answer, behind what our tools gave.

@@ -29,6 +29,18 @@ impl Scales<'_> {
             .predict(self.account, self.terms, outline, self.at_ms)
     }
 
+    /// Whether a request costs more now than what came. Where it may cost what it will, it does not.
+    pub(crate) fn costs_more(&self, outline: &Outline) -> bool {
+        !self.free
+            && self.accounts.costs_more(
+                self.account,
+                self.terms,
+                outline,
+                self.original,
+                self.at_ms,
+            )
+    }
+
     /// Whether `then`, the outline of a call, is another request than `now`, and may be sent in its place.
     pub(crate) fn pays(&self, now: &Outline, then: &Outline, call: &CompiledCall) -> bool {
         let is_whole = is_whole(&call.report);
