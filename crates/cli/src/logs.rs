@@ -67,6 +67,7 @@ impl LogOptions {
             LogFormat::Text => lines.with_ansi(false).boxed(),
             LogFormat::Json => lines.json().flatten_event(true).boxed(),
         };
+        contexture_server::log_panics();
         collecting(Registry::default().with(lines.with_filter(self.log.clone())))
     }
 }

@@ -13,7 +13,7 @@ use utoipa_axum::routes;
 use crate::app::App;
 use crate::documents::{DeltaDocument, EventDocument, ProblemDocument};
 use crate::problem::{Code, Problem};
-use crate::{accept, api, audit, auth, extract, framing, limits, mcp, metrics, proxy};
+use crate::{accept, api, audit, auth, extract, framing, limits, mcp, metrics, panics, proxy};
 
 /// The API's description.
 #[derive(utoipa::OpenApi)]
@@ -92,6 +92,7 @@ pub(crate) fn router(app: &App) -> Router {
         .method_not_allowed_fallback(other_method)
         .route_layer(DefaultBodyLimit::max(body_bytes));
     own.fallback_service(proxy::router(app))
+        .layer(from_fn(panics::answered))
         .layer(from_fn_with_state(app.clone(), limits::without_pauses))
         .layer(from_fn(audit::tell))
         .layer(from_fn(framing::clear))

@@ -225,15 +225,13 @@ pub(crate) fn guarded<T>(
 ) -> Result<T, Error> {
     match catch_unwind(AssertUnwindSafe(|| f(conn))) {
         Ok(result) => result.map_err(|fault| fault.into_error(path)),
-        Err(panic) => {
-            let said = panic.downcast_ref::<&str>().map(ToString::to_string);
-            let said = said.or_else(|| panic.downcast_ref::<String>().cloned());
-            let said = said.unwrap_or_else(|| "it did not say why".to_owned());
-            tracing::error!(panic = %said, "a call to the store panicked");
+        // What a panic says may be of what is stored. Where it was, its hook has told.
+        Err(_) => {
+            tracing::error!("a call to the store panicked");
             Err(Error::Storage {
                 path: path.to_owned(),
                 fault: StorageFault::Panicked,
-                source: Some(said.into()),
+                source: None,
             })
         }
     }
@@ -537,9 +535,9 @@ mod tests {
                     &error,
                     Error::Storage {
                         fault: StorageFault::Panicked,
-                        source: Some(source),
+                        source: None,
                         ..
-                    } if source.to_string() == "number 2"
+                    }
                 ),
                 "{error:?}"
             );

@@ -99,8 +99,8 @@ pub(crate) fn listen_in(
         }
     });
     app.tasks().spawn(async move {
-        if let Err(error) = work.await {
-            missed(&telling, &Miss::of("fault", &error));
+        if work.await.is_err() {
+            missed(&telling, &Miss::panicked());
         }
     });
     (answering, rewriting)

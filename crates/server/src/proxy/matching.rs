@@ -10,6 +10,7 @@ use contexture::layers::builtin::Skills;
 use contexture::{Engine, Incoming, Ingested, Kind, Owner, lift};
 use serde_json::value::RawValue;
 
+use crate::panics::PANICKED;
 use crate::problem::chain;
 use crate::proxy::behind::Room;
 use crate::proxy::call::Call;
@@ -70,7 +71,7 @@ impl Asked {
     async fn read(&self, body: Bytes) -> Result<Read, Miss> {
         let call = self.call.clone();
         let read = tokio::task::spawn_blocking(move || read(&call, body)).await;
-        read.map_err(|error| Miss::of("request", &error))?
+        read.unwrap_or_else(|_| Err(Miss::panicked()))
     }
 }
 
@@ -107,6 +108,11 @@ impl Miss {
 
     pub(crate) fn of(what: &'static str, error: &dyn std::error::Error) -> Self {
         Self::new(what, chain(error))
+    }
+
+    /// What a panic says may be of what was sent.
+    pub(crate) fn panicked() -> Self {
+        Self::new("fault", PANICKED)
     }
 }
 

@@ -15,6 +15,7 @@ use contexture::engine::Secrets;
 use crate::app::App;
 use crate::documents::RequestDocument;
 use crate::nowhere::nothing_here;
+use crate::panics::{PANICKED, Panicked, caught};
 use crate::proxy::call::Call;
 use crate::proxy::choice::{Asking, Choice};
 use crate::proxy::credentials::{Outgoing, admit};
@@ -46,7 +47,11 @@ pub(crate) async fn pass_on(State(app): State<App>, request: Request) -> Respons
     let Some(place) = place(app.upstreams(), &parts.uri, &parts.headers) else {
         return nothing_here().await.into_response();
     };
-    let passed = through(&app, &place, &parts, body).await;
+    let passed = caught(through(&app, &place, &parts, body)).await;
+    let passed = passed.unwrap_or_else(|Panicked| {
+        let status = StatusCode::INTERNAL_SERVER_ERROR;
+        Err(Refusal::new(status, "fault", PANICKED))
+    });
     passed.unwrap_or_else(|refusal| refusal.in_shape_of(place.upstream.format))
 }
 

@@ -4,6 +4,7 @@ mod audit;
 mod canary;
 mod capture;
 mod corpus;
+mod defects;
 mod patience;
 mod places;
 mod secrets;
