@@ -10,11 +10,12 @@ use std::time::Duration;
 
 use axum::Router;
 use hyper::server::conn::http1;
+use hyper::service::{Service as _, service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::server::graceful::GracefulShutdown;
 use hyper_util::service::TowerToHyperService;
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::Semaphore;
+use tokio::sync::{Notify, Semaphore};
 use tokio::task::JoinSet;
 
 use crate::app::App;
@@ -90,7 +91,8 @@ impl Server {
             let mut protocol = http1::Builder::new();
             protocol
                 .timer(TokioTimer::new())
-                .header_read_timeout(Duration::from_secs(limits.header_seconds))
+                // From the end of the answer before.
+                .header_read_timeout(Duration::from_secs(limits.keep_alive_seconds))
                 .max_headers(limits.headers)
                 .max_buf_size(limits.header_bytes);
             protocol
@@ -100,6 +102,7 @@ impl Server {
             router: routes::router(&app),
             graceful: GracefulShutdown::new(),
             places: Arc::new(Semaphore::new(limits.connections)),
+            first: Duration::from_secs(limits.header_seconds),
         };
         let mut running = JoinSet::new();
         tokio::select! {
@@ -129,6 +132,8 @@ struct Connections {
     router: Router,
     graceful: GracefulShutdown,
     places: Arc<Semaphore>,
+    /// How long the first request's head may take.
+    first: Duration,
 }
 
 impl Connections {
@@ -161,13 +166,27 @@ impl Connections {
     fn connection(&self, stream: TcpStream) -> impl Future<Output = ()> + use<> {
         // Small answers go out at once.
         let _ = stream.set_nodelay(true);
-        let service = TowerToHyperService::new(self.router.clone());
+        let (asked, first) = (Arc::new(Notify::new()), self.first);
+        let service = {
+            let (asked, router) = (asked.clone(), self.router.clone());
+            let router = TowerToHyperService::new(router);
+            service_fn(move |request| {
+                asked.notify_one();
+                router.call(request)
+            })
+        };
         let connection = self
             .protocol
             .serve_connection(TokioIo::new(stream), service);
         let connection = self.graceful.watch(connection);
         async move {
-            if let Err(error) = connection.await {
+            let mut connection = std::pin::pin!(connection);
+            let ended = tokio::select! {
+                ended = &mut connection => ended,
+                () = asked.notified() => connection.await,
+                () = tokio::time::sleep(first) => return,
+            };
+            if let Err(error) = ended {
                 tracing::debug!(%error, "a connection ended");
             }
         }

@@ -66,6 +66,7 @@ fn limits(config: &Config) -> Option<Fault> {
     at_least("header_bytes", limits.header_bytes as u64, 8192)
         .or_else(|| at_least("headers", limits.headers as u64, 16))
         .or_else(|| at_least("header_seconds", limits.header_seconds, 1))
+        .or_else(|| at_least("keep_alive_seconds", limits.keep_alive_seconds, 1))
         .or_else(|| at_least("body_seconds", limits.body_seconds, 1))
         .or_else(|| at_least("request_seconds", limits.request_seconds, 1))
         .or_else(|| at_least("connections", limits.connections as u64, 1))

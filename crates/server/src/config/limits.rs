@@ -13,8 +13,11 @@ pub struct LimitsConfig {
     pub header_bytes: usize,
     /// Header fields of a request. Default 100. Beyond: status 431.
     pub headers: usize,
-    /// Seconds a client may take for a request's head. Default 10. Beyond: the connection is closed.
+    /// Seconds until the first request's head has come on a connection. Default 10. Beyond: the connection is closed.
     pub header_seconds: u64,
+    /// Seconds until the next request's head has come on a connection that is kept. Default 120, as clients that close
+    /// theirs do so before. Beyond: the connection is closed.
+    pub keep_alive_seconds: u64,
     /// Bytes of a request's body. Default 67,108,864. Beyond: `body_too_large`, status 413.
     pub body_bytes: usize,
     /// Seconds a client may pause within a request's body. Default 30. Beyond: `bad_body`, status 400.
@@ -45,6 +48,7 @@ impl Default for LimitsConfig {
             header_bytes: 64 << 10,
             headers: 100,
             header_seconds: 10,
+            keep_alive_seconds: 120,
             body_bytes: 64 << 20,
             body_seconds: 30,
             request_seconds: 60,

@@ -7,7 +7,7 @@ use contexture::Engine;
 use contexture_upstream_testkit::{Answer as Scripted, Gate, Received};
 use reqwest::{Method, Response, StatusCode};
 use serde_json::{Value, json};
-use tokio::io::AsyncWriteExt as _;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 
 use super::wire::{all, statuses};
@@ -29,7 +29,7 @@ async fn begun(address: SocketAddr, bytes: &str) -> String {
 #[tokio::test]
 async fn a_request_that_does_not_come_to_its_end_is_given_up() {
     let provider = |_: &Received| Scripted::text(200, "yes");
-    let limits = "[server.limits]\nheader_seconds = 1\nbody_seconds = 1\nconcurrent = 1\n";
+    let limits = "[server.limits]\nheader_seconds = 1\nkeep_alive_seconds = 1\nbody_seconds = 1\nconcurrent = 1\n";
     let proxied = Proxied::to(provider, Engine::in_memory(), limits).await;
     let address = proxied.stand.address;
     let post = |path: &str, framing: &str, body: &str| {
@@ -62,6 +62,24 @@ async fn a_request_that_does_not_come_to_its_end_is_given_up() {
     // Each of them was the only one that may run.
     proxied.stand.get("/openai/v1/models").await;
     assert_eq!(proxied.upstream.received().len(), 1);
+}
+
+#[tokio::test]
+async fn a_connection_is_kept_longer_than_a_head_may_take() {
+    let limits = "[server.limits]\nheader_seconds = 1\nkeep_alive_seconds = 4\n";
+    let stand = Stand::with(limits).await;
+    let request = b"GET /health HTTP/1.1\r\nhost: localhost\r\n\r\n";
+    let mut stream = TcpStream::connect(stand.address).await.unwrap();
+    for _ in 0..2 {
+        stream.write_all(request).await.unwrap();
+        let mut came = Vec::new();
+        while !came.ends_with(b"}") {
+            assert!(stream.read_buf(&mut came).await.unwrap() > 0);
+        }
+        tokio::time::sleep(Duration::from_secs(2)).await;
+    }
+    // Nothing more comes: the end is the server's.
+    assert_eq!(all(&mut stream).await, "");
 }
 
 /// A provider that sends an event, and the next ones when it is told to.
