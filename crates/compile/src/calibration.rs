@@ -60,16 +60,37 @@ enum Place {
     Outside(()),
 }
 
+/// What was counted of a compiled request, before it was narrowed, and for whom: what there is to learn from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Counting {
+    /// The format: `anthropic`, `openai-chat`, ….
+    pub format: &'static str,
+    /// The model as the provider knows it.
+    pub model: String,
+    /// All of the request.
+    pub counted: Tokens,
+}
+
+impl From<&Report> for Counting {
+    fn from(report: &Report) -> Self {
+        let counted = &report.totals.counted;
+        Self {
+            format: report.target.format,
+            model: report.target.model.clone(),
+            counted: Tokens {
+                low: counted.low,
+                high: counted.high,
+            },
+        }
+    }
+}
+
 impl Calibration {
     /// Learns from what a provider reported for a compiled request: all its input tokens, cached ones included.
-    pub fn learn(&mut self, report: &Report, reported: u64) {
-        let counted = &report.totals.counted;
-        let counted = Tokens {
-            low: counted.low,
-            high: counted.high,
-        };
-        let model = name(report.target.format, &report.target.model);
-        self.observe(&model, counted, reported);
+    pub fn learn(&mut self, counting: &Counting, reported: u64) {
+        let model = name(counting.format, &counting.model);
+        self.observe(&model, counting.counted, reported);
     }
 
     /// Learns from a range that was counted, not narrowed, and what was reported for it. `model` is any name under which

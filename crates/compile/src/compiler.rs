@@ -13,6 +13,7 @@ use crate::cache::worth::CacheState;
 use crate::compaction::inline::{Inlined, inline};
 use crate::contribution::Contribution;
 use crate::converting::suit;
+use crate::narrowing::Narrowing;
 use crate::pipeline::{Compiled, compile};
 use crate::plan::Plan;
 use crate::policy::{CachePolicy, HistoryPolicy};
@@ -304,6 +305,7 @@ pub struct Compiler<'a> {
     catalogue: &'a Catalogue,
     contributions: Vec<Contribution>,
     counter: Option<&'a dyn TokenCounter>,
+    narrowing: Option<Narrowing>,
     manifests: bool,
 }
 
@@ -318,6 +320,7 @@ impl<'a> Compiler<'a> {
             catalogue,
             contributions: Vec::new(),
             counter: None,
+            narrowing: None,
             manifests: false,
         }
     }
@@ -344,6 +347,13 @@ impl<'a> Compiler<'a> {
         self
     }
 
+    /// Narrows counts so; see [`Calibration`](crate::Calibration). Default: they are not.
+    #[must_use]
+    pub const fn narrowed(mut self, narrowing: Option<Narrowing>) -> Self {
+        self.narrowing = narrowing;
+        self
+    }
+
     /// Compiles the items for the target.
     ///
     /// # Errors
@@ -362,7 +372,8 @@ impl<'a> Compiler<'a> {
         target: &Target,
         scratch: &mut Scratch,
     ) -> Result<Compiled, CompileError> {
-        let request = target.request(self.catalogue)?;
+        let mut request = target.request(self.catalogue)?;
+        request.narrowing = self.narrowing;
         let encoding = self.catalogue.resolve(target.model())?.encoding;
         let counter = self.counter.unwrap_or(counter_for(encoding));
         let mut inlined = Inlined {

@@ -72,7 +72,7 @@ pub use cache::report::{CacheReport, MarkReport};
 pub use cache::rules::CacheRules;
 pub use cache::trace::{CacheTrace, Call, replay, replay_windowed};
 pub use cache::worth::{CacheState, Course, Rewrite, Worth, behind, worth};
-pub use calibration::Calibration;
+pub use calibration::{Calibration, Counting};
 pub use cancel::Cancel;
 pub use compiler::{CompileError, Compiler, Target};
 pub use contexture_tokens::TokenCounter;

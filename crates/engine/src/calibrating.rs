@@ -6,8 +6,10 @@
 //!
 //! Not here: what is learned ([`contexture_compile::Calibration`]).
 
+use contexture_catalogue::CatalogueError;
 use contexture_compile::{
-    Cancel, CompileInput, CompileRequest, Compiled, Pass, Refusal, Report, compile,
+    Cancel, CompileInput, CompileRequest, Compiled, Counting, Narrowing, Pass, Refusal, Target,
+    compile,
 };
 use contexture_ir::{ContentHash, Usage};
 use contexture_store::{Error as StoreError, Expected, KeyScope, PutEntry};
@@ -74,13 +76,23 @@ impl Conversation {
         request.calibrated(&known.calibration)
     }
 
-    /// Learns from what a provider reported for a call.
-    pub(crate) async fn learn(&self, report: &Report, usage: Option<&Usage>) {
+    /// How counts for a target are narrowed by what is known now of its model; `None`: they are not.
+    ///
+    /// # Errors
+    /// As [`Target::request`].
+    pub async fn narrowing(&self, target: &Target) -> Result<Option<Narrowing>, CatalogueError> {
+        let request = target.request(self.engine().catalogue())?;
+        Ok(self.newest(&request).await.narrowing)
+    }
+
+    /// Learns how a model counts from what its provider reported for a request. Calls teach when their answers are
+    /// recorded; this is for what was sent in another way.
+    pub async fn learn(&self, counting: &Counting, usage: Option<&Usage>) {
         let reported = usage.and_then(|usage| usage.input_tokens);
         let (Some(reported), true) = (reported, self.engine().calibrates()) else {
             return;
         };
-        let key = key(report.target.format, &report.target.model);
+        let key = key(counting.format, &counting.model);
         let mut remembered = self.calibrations().lock().remove(&key);
         for _ in 0..ATTEMPTS {
             let known = match remembered.take() {
@@ -88,7 +100,7 @@ impl Conversation {
                 None => self.stored(&key).await,
             };
             let learned = match known {
-                Ok(known) => self.store_learned(&key, known, report, reported).await,
+                Ok(known) => self.store_learned(&key, known, counting, reported).await,
                 Err(error) => Err(error),
             };
             match learned {
@@ -106,11 +118,11 @@ impl Conversation {
         &self,
         key: &str,
         mut known: Known,
-        report: &Report,
+        counting: &Counting,
         reported: u64,
     ) -> Result<(), StoreError> {
         let before = known.calibration.clone();
-        known.calibration.learn(report, reported);
+        known.calibration.learn(counting, reported);
         if known.calibration != before {
             // Strings and numbers: nothing that could not be written.
             let value = serde_json::to_vec(&known.calibration).unwrap_or_default();

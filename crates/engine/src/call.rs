@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use contexture_compile::{
-    Advice, Band, CompileRequest, Compiled, Content, Contribution, Payload, Plan, Refusal, Report,
-    Rewriting,
+    Advice, Band, CompileRequest, Compiled, Content, Contribution, Narrowing, Payload, Plan,
+    Refusal, Report, Rewriting,
 };
 use contexture_ir::{BranchName, ContentHash, NodeId};
 use contexture_layers::{LayerEvent, Outcome};
@@ -81,6 +81,12 @@ impl CompiledCall {
     #[must_use]
     pub const fn renames(&self) -> &Renames {
         &self.renames
+    }
+
+    /// How its counts were narrowed by what was learned of the model; `None`: they were not.
+    #[must_use]
+    pub fn narrowing(&self) -> Option<Narrowing> {
+        self.inputs.request.narrowing
     }
 
     /// The head the call was compiled against.

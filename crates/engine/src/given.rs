@@ -2,7 +2,9 @@
 //!
 //! For what a client sent, beside what is stored of it. Not here: calls of the conversation (`asked`).
 
-use contexture_compile::{Band, CompileError, Compiled, Compiler, Content, Contribution, Target};
+use contexture_compile::{
+    Band, CompileError, Compiled, Compiler, Content, Contribution, Narrowing, Target,
+};
 use contexture_ir::Transcript;
 
 use crate::conversation::Conversation;
@@ -11,14 +13,18 @@ impl Conversation {
     /// Compiles a history as it is given: its instructions before its items, nothing of what is stored. What earlier
     /// compiles of this handle counted and wrote is not counted and written again.
     ///
+    /// Its counts are narrowed as those of the call it is compared with ([`CompiledCall::narrowing`](crate::CompiledCall::narrowing)), or by what is known
+    /// now ([`Self::narrowing`]).
+    ///
     /// # Errors
     /// As [`Compiler::compile`].
     pub fn compile_given(
         &self,
         transcript: &Transcript,
         target: &Target,
+        narrowing: Option<Narrowing>,
     ) -> Result<Compiled, CompileError> {
-        let mut compiler = Compiler::new(self.engine().catalogue());
+        let mut compiler = Compiler::new(self.engine().catalogue()).narrowed(narrowing);
         if !transcript.instructions.is_empty() {
             let content = Content::Instructions(transcript.instructions.clone());
             compiler = compiler.with(Contribution::new("instructions", Band::System, content));
@@ -29,7 +35,8 @@ impl Conversation {
 
 #[cfg(test)]
 mod tests {
-    use contexture_ir::{Message, Role};
+    use contexture_compile::{Counting, Tokens};
+    use contexture_ir::{Message, Role, Usage};
 
     use super::*;
     use crate::engine::Engine;
@@ -47,7 +54,7 @@ mod tests {
                 .items
                 .push(Message::text(Role::User, format!("Question {n}")).into());
             let warm = chat
-                .compile_given(&given, &target)
+                .compile_given(&given, &target, None)
                 .unwrap()
                 .payload
                 .to_json();
@@ -57,5 +64,39 @@ mod tests {
             let cold = cold.compile(&given.items, &target).unwrap();
             assert_eq!(warm, cold.payload.to_json());
         }
+    }
+
+    #[tokio::test]
+    async fn what_is_given_counts_as_the_call_beside_it() {
+        let chat = Engine::in_memory().conversation("c").open().await.unwrap();
+        let target = Target::anthropic("claude-sonnet-4-5");
+        let mut given = Transcript::default();
+        for n in 0..8 {
+            let question =
+                Message::text(Role::User, format!("Question {n}: {}", "why? ".repeat(50)));
+            given.items.push(question.clone().into());
+            let mut draft = chat.draft();
+            draft.push_item(question);
+            draft.commit().await.unwrap();
+            let plain = chat.compile_given(&given, &target, None).unwrap();
+            let counting = Counting::from(&plain.report);
+            let Tokens { low, high } = counting.counted;
+            let usage = Usage {
+                input_tokens: Some(low + (high - low) / 5),
+                ..Usage::default()
+            };
+            chat.learn(&counting, Some(&usage)).await;
+        }
+        let narrowing = chat.narrowing(&target).await.unwrap();
+        assert!(narrowing.is_some());
+        let call = chat.compile(&target).await.unwrap();
+        assert_eq!(call.narrowing(), narrowing);
+        let tokens = |narrowing| {
+            let compiled = chat.compile_given(&given, &target, narrowing).unwrap();
+            (compiled.report.totals.low, compiled.report.totals.tokens)
+        };
+        let totals = &call.report.totals;
+        assert_eq!(tokens(narrowing), (totals.low, totals.tokens));
+        assert!(tokens(None).1 > totals.tokens);
     }
 }

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use contexture_compile::Counting;
 use contexture_ir::{
     Audience, BranchName, FinishReason, Item, MessageId, NodeId, ResponseId, RunId, Usage,
 };
@@ -226,7 +227,8 @@ impl Conversation {
             let model = &call.report.target.model;
             let predicted = call.report.cache.predicted.read;
             cache_read(call.format(), model, recorded.usage.as_ref(), predicted);
-            self.learn(&call.report, recorded.usage.as_ref()).await;
+            let counting = Counting::from(&call.report);
+            self.learn(&counting, recorded.usage.as_ref()).await;
             self.tell(|| Happened::Recorded {
                 response: id,
                 usage: recorded.usage.clone(),

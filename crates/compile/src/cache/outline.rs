@@ -154,6 +154,12 @@ impl Outline {
         guesses.fold(0, u64::saturating_add)
     }
 
+    /// All tokens, from at least to at most.
+    #[must_use]
+    pub fn range(&self) -> Tokens {
+        self.segments.iter().map(|segment| segment.tokens).sum()
+    }
+
     /// How many segments both begin with; 0 across scopes and formats.
     #[must_use]
     pub fn common(&self, other: &Self) -> usize {

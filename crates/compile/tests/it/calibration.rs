@@ -1,8 +1,8 @@
 //! What reports of usage teach, and what a compile makes of it.
 
 use contexture_compile::{
-    Calibration, CompileInput, CompileRequest, Compiled, PathItem, Plan, Report, Scratch, Tokens,
-    compile, load_call, store_call,
+    Calibration, CompileInput, CompileRequest, Compiled, Counting, PathItem, Plan, Report, Scratch,
+    Tokens, compile, load_call, store_call,
 };
 use contexture_ir::Item;
 use contexture_wire::Format;
@@ -126,7 +126,8 @@ fn a_compile_budgets_with_what_was_learned() {
     let truth = |low: u64, high: u64| low + (high - low) * 45 / 100;
     for length in 3..20 {
         let report = compiled(&path[..2 * length + 1], &roomy).report;
-        calibration.learn(&report, truth(report.totals.low, report.totals.tokens));
+        let reported = truth(report.totals.low, report.totals.tokens);
+        calibration.learn(&Counting::from(&report), reported);
     }
     let plain = compiled(&path, &roomy);
     let narrow = compiled(&path, &roomy.clone().calibrated(&calibration));
@@ -174,7 +175,7 @@ fn a_compile_budgets_with_what_was_learned() {
     // Learning goes on from narrowed ranges, as if they had not been narrowed.
     let mut further = calibration.clone();
     for _ in 0..64 {
-        further.learn(&narrow.report, billed);
+        further.learn(&Counting::from(&narrow.report), billed);
     }
     let again = compiled(&path, &roomy.clone().calibrated(&further))
         .report
@@ -185,7 +186,7 @@ fn a_compile_budgets_with_what_was_learned() {
     );
     // A report beyond the narrowed range, within the counted one, widens it again.
     let most = before.tokens - (before.tokens - before.low) / 10;
-    further.learn(&narrow.report, most);
+    further.learn(&Counting::from(&narrow.report), most);
     let wider = compiled(&path, &roomy.clone().calibrated(&further))
         .report
         .totals;

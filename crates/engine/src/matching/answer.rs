@@ -1,6 +1,7 @@
 //! The answer to a request that was ingested.
 
 use contexture_catalogue::{Cost, Usage as Billed};
+use contexture_compile::Counting;
 use contexture_ir::{
     Audience, CHAIN_VERSION, Chain, FinishReason, FunctionCallOutput, Item, MessageId, NodeId,
     Origin, ResponseId, Transcript, Usage,
@@ -189,7 +190,8 @@ impl Ingested {
                     recorded.usage.as_ref(),
                     predicted,
                 );
-                chat.learn(report, recorded.usage.as_ref()).await;
+                let counting = Counting::from(report);
+                chat.learn(&counting, recorded.usage.as_ref()).await;
             }
             chat.tell(|| Happened::Recorded {
                 response: id,

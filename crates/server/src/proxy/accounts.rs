@@ -161,11 +161,14 @@ impl Accounts {
             return false;
         };
         let (now_marks, then_marks) = (marks_of(now, &terms.rules), marks_of(then, &terms.rules));
-        let later = |outline: &Outline, marks: &[Mark]| {
+        // Whether a request is long enough to be cached is not known where it is about as long as that: then what is there
+        // is, and what may be is not.
+        let (now_most, then_least) = (now.range().high, then.range().low);
+        let later = |outline: &Outline, marks: &[Mark], length: u64| {
             let held = match terms.rules.kind {
                 CacheKind::None => false,
                 _ if terms.rules.by_marks() && marks.is_empty() => false,
-                _ => outline.tokens() >= terms.rules.minimum,
+                _ => length >= terms.rules.minimum,
             };
             let rate = if held { rates.read } else { rates.input };
             let each = u128::from(outline.tokens()) * u128::from(rate);
@@ -178,8 +181,8 @@ impl Accounts {
             let first = cost(&caches.sent, now, &now_marks);
             let first_then = cost(&caches.sent, then, &then_marks);
             let passed = cost(&caches.passed, came, &marks_of(came, &terms.rules));
-            let all = first.saturating_add(later(now, &now_marks));
-            let all_then = first_then.saturating_add(later(then, &then_marks));
+            let all = first.saturating_add(later(now, &now_marks, now_most));
+            let all_then = first_then.saturating_add(later(then, &then_marks, then_least));
             let owed = match debt {
                 Debt::None => 0,
                 Debt::OneWrite => {

@@ -30,6 +30,10 @@ pub(crate) async fn enter(app: &App, told: &Telling, entry: Entry<'_>) {
         round,
         ..
     } = entry;
+    if sent.is_none() {
+        let usage = entry.recorded.usage.as_ref();
+        ingested.chat.learn(&weighed.counting, usage).await;
+    }
     let at_ms = app.engine().now_ms();
     let called = Called {
         owner: ingested.chat.owner(),

@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use contexture::compile::{
-    CacheRules, CacheUse, Clear, ClearPolicy, CompileError, Compiled, HistoryPolicy, MarkPolicy,
-    Outline, PreviewPolicy, Previewing, Rates, Size, Target, Window,
+    CacheRules, CacheUse, Clear, ClearPolicy, CompileError, Compiled, Counting, HistoryPolicy,
+    MarkPolicy, Narrowing, Outline, PreviewPolicy, Previewing, Rates, Size, Target, Window,
 };
 use contexture::engine::Trigger;
 use contexture::ir::{Item, Raw, ToolDefinition, Transcript};
@@ -35,7 +35,9 @@ pub(crate) struct Weighed {
     pub(crate) terms: Terms,
     /// What the client sent.
     pub(crate) original: Outline,
-    /// What of that is expected to be read from the cache.
+    /// What was counted of it.
+    pub(crate) counting: Counting,
+    /// What of it is expected to be read from the cache.
     pub(crate) predicted: CacheUse,
     /// What is to be sent in its place, if anything is.
     pub(crate) rewritten: Option<Box<Rewritten>>,
@@ -141,9 +143,27 @@ pub(crate) async fn rewrite(
     };
     let target = recipe.target();
     let request = target.request(catalogue).map_err(|error| miss(&error))?;
+    let narrowing = chat
+        .narrowing(&target)
+        .await
+        .map_err(|error| miss(&error))?;
     // Written by the hand that writes what may stand for it, so that only what differs differs.
-    let whole = whole(&chat, &target, &recipe.read.transcript).map_err(|error| miss(&error))?;
+    let as_it_came = |read: &Read, narrowing| {
+        whole(&chat, &target, &read.transcript, narrowing).map_err(|error| miss(&error))
+    };
+    let mut whole = as_it_came(&recipe.read, narrowing)?;
+    let space = request.window.saturating_sub(request.reserve);
+    recipe.must = whole.report.totals.tokens > space || !whole.report.omitted.is_empty();
+    if let Some(most) = recipe.policy.tools.select {
+        recipe.theirs = selected(most, &recipe.read.transcript);
+    }
+    let call = recipe.offered(ingested).await?;
+    if call.narrowing() != narrowing {
+        // Counted as the call is, too.
+        whole = as_it_came(&recipe.read, call.narrowing())?;
+    }
     let original = whole.payload.sent_outline();
+    recipe.scope.clone_from(&original.scope);
     let rules = CacheRules::of(spec, format);
     let terms = Terms {
         rates: Rates::of(&spec.prices, rules.kind, original.tokens()),
@@ -151,12 +171,6 @@ pub(crate) async fn rewrite(
     };
     let owner = chat.owner().clone();
     let account = (owner, chat.id().clone(), request.model.clone());
-    let space = request.window.saturating_sub(request.reserve);
-    recipe.must = whole.report.totals.tokens > space || !whole.report.omitted.is_empty();
-    if let Some(most) = recipe.policy.tools.select {
-        recipe.theirs = selected(most, &recipe.read.transcript);
-    }
-    recipe.scope.clone_from(&original.scope);
     let scales = Scales {
         accounts,
         account: &account,
@@ -166,7 +180,7 @@ pub(crate) async fn rewrite(
         free: recipe.must || recipe.policy.pays == Pays::Fits,
         sets_marks: recipe.policy.cache_marks,
     };
-    let rewritten = match recipe.chosen(ingested, &scales).await? {
+    let rewritten = match recipe.chosen(call, ingested, &scales).await? {
         None => None,
         Some((call, outline)) => Some(Rewritten {
             saved: tokens(&original).saturating_sub(tokens(&outline)),
@@ -182,6 +196,7 @@ pub(crate) async fn rewrite(
         account,
         terms,
         original,
+        counting: Counting::from(&whole.report),
     }))
 }
 
@@ -195,13 +210,13 @@ impl Recipe {
         &self.own
     }
 
-    /// The call that is to be sent, with its outline; `None`: what the client sent.
+    /// What is to be sent, this call or another, with its outline; `None`: what the client sent.
     async fn chosen(
         &mut self,
+        call: CompiledCall,
         ingested: &mut Ingested,
         scales: &Scales<'_>,
     ) -> Result<Option<(CompiledCall, Outline)>, Miss> {
-        let call = self.offered(ingested).await?;
         let outline = self.outline(&call);
         let cut = (call, outline);
         if is_in(&cut.0, &ingested.chat) {
@@ -406,13 +421,14 @@ fn whole(
     chat: &Conversation,
     target: &Target,
     transcript: &Transcript,
+    narrowing: Option<Narrowing>,
 ) -> Result<Compiled, CompileError> {
     let history = HistoryPolicy {
         clear: Clear::Never,
         ..HistoryPolicy::for_one_call()
     };
     let target = target.clone().window(ENDLESS).history(history).marks(None);
-    chat.compile_given(transcript, &target)
+    chat.compile_given(transcript, &target, narrowing)
 }
 
 fn history(policy: &PolicyConfig) -> HistoryPolicy {
