@@ -149,6 +149,9 @@ struct RewindDocument {
     message: Option<String>,
     /// A node.
     node: Option<String>,
+    /// Before the first message: the new branch is empty.
+    #[serde(default)]
+    beginning: bool,
 }
 
 /// Goes back: a new branch that ends there, made active. What is left behind stays on its branch.
@@ -165,13 +168,14 @@ async fn rewind(
     Json(asked): Json<RewindDocument>,
 ) -> Result<impl IntoResponse, Problem> {
     let chat = open(&app, &owner, &id, on.branch.as_deref()).await?;
-    let branch = match (&asked.message, &asked.node) {
-        (Some(message), None) => chat.rewind(message).await?,
-        (None, Some(node)) => chat.rewind_to(node_id(node)?).await?,
+    let branch = match (&asked.message, &asked.node, asked.beginning) {
+        (Some(message), None, false) => chat.rewind(message).await?,
+        (None, Some(node), false) => chat.rewind_to(node_id(node)?).await?,
+        (None, None, true) => chat.clear().await?,
         _ => {
             return Err(Problem::new(
                 Code::BadBody,
-                "expected either `message` or `node`",
+                "expected one of `message`, `node` and `beginning`",
             ));
         }
     };

@@ -75,10 +75,18 @@ async fn going_back_opens_a_branch_there() {
         let branch = stand.post(&format!("{path}/rewind"), &place).await.ok();
         assert_eq!((&branch["head"], &branch["active"]), (&node, &json!(true)));
     }
-    stand
-        .post(&format!("{path}/rewind"), &json!({}))
-        .await
-        .refused(400, "bad_body");
+    let beginning = json!({"beginning": true});
+    let empty = stand.post(&format!("{path}/rewind"), &beginning).await.ok();
+    assert_eq!(
+        (&empty["head"], &empty["active"]),
+        (&json!(null), &json!(true))
+    );
+    for places in [json!({}), json!({"beginning": true, "node": node})] {
+        stand
+            .post(&format!("{path}/rewind"), &places)
+            .await
+            .refused(400, "bad_body");
+    }
     stand
         .post(&format!("{path}/rewind"), &json!({"message": "none"}))
         .await

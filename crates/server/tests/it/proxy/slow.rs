@@ -47,3 +47,40 @@ async fn a_request_does_not_wait_longer_than_the_policy_says_and_goes_as_it_came
         "{figures}"
     );
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_finds_no_room_to_wait_is_passed_on_and_not_stored() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("slow.db");
+    let engine = Engine::new(Arc::new(SqliteStore::open(&file).unwrap()));
+    let limits = "[server.limits]\nbehind_bytes = 65536\n";
+    let proxied = Proxied::to(ScriptedProvider::default(), engine, limits).await;
+    let other = Connection::open(&file).unwrap();
+    other.execute_batch("BEGIN IMMEDIATE").unwrap();
+    // Each takes more than half of the room.
+    let ask = |text: &'static str| {
+        let body = chat(&[says(text)]).to_string();
+        let request = proxied.stand.request(reqwest::Method::POST, CHAT);
+        let request = request.header("content-type", "application/json");
+        proxied.stand.send(request.body(body))
+    };
+    let waits = ask("I wait");
+    let waits = waits.await;
+    waits.ok();
+    let late = ask("I find no room").await;
+    late.ok();
+    let outcome = proxied.outcome(&late).await;
+    assert_eq!(outcome["failed"], "overload", "{outcome}");
+    other.execute_batch("ROLLBACK").unwrap();
+    let outcome = proxied.outcome(&waits).await;
+    assert_eq!(outcome["failed"], serde_json::Value::Null, "{outcome}");
+    let after = ask("I find room").await;
+    let outcome = proxied.outcome(&after).await;
+    assert_eq!(outcome["failed"], serde_json::Value::Null, "{outcome}");
+    assert_eq!(proxied.conversations().await.len(), 2);
+    let figures = proxied.stand.get("/metrics").await.text;
+    assert!(
+        figures.contains("contexture_proxy_missed_total{what=\"overload\"} 1"),
+        "{figures}"
+    );
+}
