@@ -3,6 +3,7 @@
 //! The rope shares the older part of a history with other payloads: a payload of ten thousand messages
 //! is a few dozen stretches and the newest messages.
 
+use std::collections::BTreeSet;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -191,6 +192,41 @@ impl Rope {
             .flatten()
             .filter(|run| !run.elements().is_empty());
         self.runs.splice(run..=run, full);
+    }
+
+    /// Changes some elements, in one pass. What is shared stays shared where none of it is changed.
+    pub(crate) fn change(&mut self, places: &BTreeSet<usize>, change: impl Fn(&mut Element)) {
+        if places.is_empty() {
+            return;
+        }
+        let mut runs = Vec::with_capacity(self.runs.len() + places.len());
+        let mut end = 0;
+        for run in self.runs.drain(..) {
+            let begin = end;
+            end += run.elements().len();
+            let mut rest = begin;
+            let part = |from: usize, to: usize| match &run {
+                Run::Shared(stretch, range) if from < to => {
+                    let range = range.start + (from - begin)..range.start + (to - begin);
+                    Some(Run::Shared(Arc::clone(stretch), range))
+                }
+                _ => None,
+            };
+            for at in places.range(begin..end) {
+                let Some(mut element) = run.elements().get(at - begin).cloned() else {
+                    continue;
+                };
+                change(&mut element);
+                runs.extend(part(rest, *at));
+                runs.push(Run::Own(element));
+                rest = at + 1;
+            }
+            match rest == begin {
+                true => runs.push(run),
+                false => runs.extend(part(rest, end)),
+            }
+        }
+        self.runs = runs;
     }
 
     /// The run of an element and its place in it.

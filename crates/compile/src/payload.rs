@@ -5,6 +5,7 @@
 
 mod holding;
 
+use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::Arc;
 
@@ -212,11 +213,11 @@ impl Payload {
     pub fn mark(&mut self, marking: &mut Marking) -> Vec<usize> {
         let around = format!("{}{}", self.before, self.after);
         let places = self.places(&Fields::parse(&around).unwrap_or_default());
-        for segment in &marking.strip {
-            if let Some(place) = places.get(*segment) {
-                self.strip(*place);
-            }
-        }
+        let strip = marking
+            .strip
+            .iter()
+            .filter_map(|segment| places.get(*segment));
+        self.strip(strip.copied());
         let mut failed = Vec::new();
         for mark in &marking.marks {
             let ours = !matches!(mark.why, MarkReason::Given | MarkReason::Provider);
@@ -262,25 +263,28 @@ impl Payload {
         }
     }
 
-    fn strip(&mut self, place: Place) {
+    fn strip(&mut self, places: impl Iterator<Item = Place>) {
         let format = self.head.format;
-        match place {
-            Place::Settings(_) => {}
-            Place::Head(part) => {
-                if let Some(text) = unmark_head(format, &self.before, part) {
-                    self.before = text.into();
-                }
-            }
-            Place::Element(at) => {
-                if let Some(mut element) = self.elements.get(at).cloned() {
-                    if let Some(text) = unmark(format, &element.json) {
-                        element.json = text.into();
+        let mut elements = BTreeSet::new();
+        for place in places {
+            match place {
+                Place::Settings(_) => {}
+                Place::Head(part) => {
+                    if let Some(text) = unmark_head(format, &self.before, part) {
+                        self.before = text.into();
                     }
-                    element.marks.clear();
-                    self.elements.replace(at, element);
+                }
+                Place::Element(at) => {
+                    elements.insert(at);
                 }
             }
         }
+        self.elements.change(&elements, |element| {
+            if let Some(text) = unmark(format, &element.json) {
+                element.json = text.into();
+            }
+            element.marks.clear();
+        });
     }
 
     /// The JSON text.

@@ -9,6 +9,8 @@
 //!
 //! Not here: hashes of single items (`meaning`), where a hash leads to.
 
+use std::collections::{BTreeMap, VecDeque};
+
 use crate::canonical::canonical_json;
 use crate::id::{ContentHash, PathHash};
 use crate::item::{FunctionCall, FunctionCallOutput, Item, Output, Role, Status};
@@ -32,8 +34,10 @@ pub struct PathLink {
 pub struct Chain {
     closed: PathHash,
     block: Block,
-    /// Of the last step of the model.
-    calls: Vec<Call>,
+    /// The calls of the last step of the model.
+    calls: Vec<ContentHash>,
+    /// Those without an output, by their ids, oldest first.
+    open: BTreeMap<String, VecDeque<usize>>,
 }
 
 #[derive(Clone, Debug)]
@@ -43,13 +47,6 @@ enum Block {
     Model(Form),
     /// Outputs by the place of their call.
     Outputs(Vec<(usize, ContentHash)>),
-}
-
-#[derive(Clone, Debug)]
-struct Call {
-    id: String,
-    hash: ContentHash,
-    answered: bool,
 }
 
 /// Who speaks.
@@ -74,6 +71,7 @@ impl Chain {
             closed: hash,
             block: Block::Nothing,
             calls: Vec::new(),
+            open: BTreeMap::new(),
         }
     }
 
@@ -86,7 +84,7 @@ impl Chain {
             Block::Model(form) => {
                 let mut form = form.clone();
                 for call in &self.calls {
-                    form.piece("call", call.hash.as_bytes());
+                    form.piece("call", call.as_bytes());
                 }
                 ("model", form.finish())
             }
@@ -113,19 +111,21 @@ impl Chain {
                     return;
                 }
                 let side = side_of(item).unwrap_or(Side::User);
-                if let Block::User(form) | Block::Model(form) = self.open(side) {
+                if let Block::User(form) | Block::Model(form) = self.side(side) {
                     form.role(message.role);
                     form.parts(&message.content);
                 }
             }
             Item::FunctionCall(call) if is_whole(call.status) => {
-                self.open(Side::Model);
-                self.calls.push(Call::of(call));
+                self.side(Side::Model);
+                let same = self.open.entry(call.call_id.clone()).or_default();
+                same.push_back(self.calls.len());
+                self.calls.push(call_hash(call));
             }
             Item::FunctionCallOutput(output) => {
                 let place = self.place(&output.call_id);
                 let hash = output_hash(output);
-                if let Block::Outputs(outputs) = self.open(Side::Outputs) {
+                if let Block::Outputs(outputs) = self.side(Side::Outputs) {
                     outputs.push((place, hash));
                 }
             }
@@ -162,7 +162,7 @@ impl Chain {
     }
 
     /// The open block of a side; what another side said is closed.
-    fn open(&mut self, side: Side) -> &mut Block {
+    fn side(&mut self, side: Side) -> &mut Block {
         let same = matches!(
             (&self.block, side),
             (Block::User(_), Side::User)
@@ -178,6 +178,7 @@ impl Chain {
             };
             if side == Side::Model {
                 self.calls.clear();
+                self.open.clear();
             }
         }
         &mut self.block
@@ -185,26 +186,16 @@ impl Chain {
 
     /// Where an output stands among those of its step: what answers no call comes last.
     fn place(&mut self, call_id: &str) -> usize {
-        let open = |call: &Call| !call.answered && call.id == call_id;
-        let place = self.calls.iter().position(open);
-        if let Some(call) = place.and_then(|place| self.calls.get_mut(place)) {
-            call.answered = true;
-        }
+        let place = self.open.get_mut(call_id).and_then(VecDeque::pop_front);
         place.unwrap_or(usize::MAX)
     }
 }
 
-impl Call {
-    fn of(call: &FunctionCall) -> Self {
-        let mut form = Form::default();
-        form.piece("name", call.name.as_bytes());
-        form.piece("arguments", arguments(call).as_bytes());
-        Self {
-            id: call.call_id.clone(),
-            hash: form.finish(),
-            answered: false,
-        }
-    }
+fn call_hash(call: &FunctionCall) -> ContentHash {
+    let mut form = Form::default();
+    form.piece("name", call.name.as_bytes());
+    form.piece("arguments", arguments(call).as_bytes());
+    form.finish()
 }
 
 fn output_hash(output: &FunctionCallOutput) -> ContentHash {
@@ -304,5 +295,35 @@ impl Form {
         let mut whole = self.clone();
         whole.end_text();
         ContentHash::of_hash(whole.hasher.finalize())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn outputs_count_in_the_order_of_their_calls() {
+        let call = |n: usize| {
+            Item::from(FunctionCall::new(
+                format!("{}", n % 1_000),
+                "f",
+                format!("{n}"),
+            ))
+        };
+        let output = |n: usize| {
+            let text = Output::Text(format!("of {}", n % 1_000));
+            Item::from(FunctionCallOutput::new(format!("{}", n % 1_000), text))
+        };
+        let hash = |outputs: &mut dyn Iterator<Item = usize>| {
+            let mut chain = Chain::default();
+            (0..4_000).map(call).for_each(|item| chain.push(&item));
+            outputs.map(output).for_each(|item| chain.push(&item));
+            chain.hash()
+        };
+        assert_eq!(hash(&mut (0..4_000)), hash(&mut (0..4_000).rev()));
+        assert_ne!(hash(&mut (0..4_000)), hash(&mut (0..3_999)));
+        // What answers no call comes last.
+        assert_ne!(hash(&mut (0..4_000)), hash(&mut (0..4_001)));
     }
 }

@@ -8,6 +8,8 @@
 //! Marks that came with the items stay and count. Where they are more than the provider takes, those
 //! in the oldest messages go; a longer time never stands behind a shorter one.
 
+use std::collections::BTreeSet;
+
 use contexture_ir::{ContentHash, Fields, quote};
 use contexture_wire::{Format, Ttl};
 use serde::{Deserialize, Serialize};
@@ -205,14 +207,14 @@ pub(crate) fn given(outline: &Outline, rules: &CacheRules) -> (Vec<Mark>, Vec<us
         .max_marks
         .saturating_sub(usize::from(outline.whole.is_some()));
     let mut count: usize = outline.segments.iter().map(|one| one.marks.len()).sum();
-    let mut strip = Vec::new();
+    let mut strip = BTreeSet::new();
     // The oldest messages first, then whatever there is.
     for messages in [true, false] {
         for (at, segment) in outline.segments.iter().enumerate() {
             let own = (segment.part == Part::Messages) == messages;
             if own && count > most && !segment.marks.is_empty() {
                 count -= segment.marks.len();
-                strip.push(at);
+                strip.insert(at);
             }
         }
     }
@@ -222,8 +224,7 @@ pub(crate) fn given(outline: &Outline, rules: &CacheRules) -> (Vec<Mark>, Vec<us
         .filter(|(at, _)| stays(at))
         .flat_map(|(at, segment)| segment.marks.iter().map(move |ttl| Mark::given(at, *ttl)))
         .collect();
-    strip.sort_unstable();
-    (marks, strip)
+    (marks, strip.into_iter().collect())
 }
 
 /// Where marks are wanted, the most useful first.
