@@ -94,7 +94,8 @@ impl Run {
         body: &str,
     ) -> Result<(Verdict, Vec<Item>, Recorded), RunError> {
         let answer = lift(call.format(), body).map_err(EngineError::from)?;
-        let said = answer.transcript.items;
+        let mut said = answer.transcript.items;
+        call.renames().restore(&mut said);
         loop {
             let verdict = self.session.after_model(&said).await?;
             let options = self.kept_as(&verdict)?;

@@ -6,15 +6,17 @@ use std::sync::{Arc, Mutex};
 use async_trait::async_trait;
 use contexture_compile::Contribution;
 use contexture_engine::{Conversation, For};
-use contexture_ir::{Item, Message, Role};
+use contexture_ir::{FunctionTool, Item, Message, Role, ToolDefinition};
 use contexture_layers::{
     ChildEnd, Gate, HookContext, Layer, LayerError, LayerId, LayerSpec, Layers, Observed, Recall,
     RunEnd, ToolRequest, Verdict,
 };
 use contexture_runs::{
-    Budget, ChildHistory, Decision, Delegate, Ended, Run, RunError, RunNews, RunStatus, ToolOutput,
-    Until, decide, post, runs, turn_text,
+    Budget, ChildHistory, Decision, Delegate, Ended, Run, RunError, RunNews, RunStatus, ToolBox,
+    ToolOutput, Until, decide, post, runs, turn_text,
 };
+use contexture_tools::Policy;
+use contexture_wire::{Format, Renames};
 
 use crate::stand::{agent, calling, chat, model, saying, tool, tools, transcript};
 
@@ -96,6 +98,66 @@ async fn what_a_tool_cannot_do_is_told_to_the_model() {
     assert!(said.contains("unknown tool \"nothing\""), "{said}");
     assert!(said.contains("forbidden is denied"), "{said}");
     assert_eq!(ran.load(Ordering::SeqCst), 0);
+}
+
+/// Says every answer again in its own words, which are the same.
+struct SameAgain;
+
+#[async_trait]
+impl Layer for SameAgain {
+    type State = u32;
+
+    fn spec(&self) -> LayerSpec {
+        LayerSpec::new(LayerId::new("same_again").unwrap())
+    }
+
+    async fn init(&self, _: &HookContext) -> Result<u32, LayerError> {
+        Ok(0)
+    }
+
+    async fn recall(&self, _: &u32, _: &Recall<'_>) -> Result<Vec<Contribution>, LayerError> {
+        Ok(Vec::new())
+    }
+
+    async fn after_model(
+        &self,
+        _: &mut u32,
+        answer: &[Item],
+        _: &HookContext,
+    ) -> Result<Verdict, LayerError> {
+        Ok(Verdict::Fix(answer.to_vec()))
+    }
+}
+
+#[tokio::test]
+async fn a_tool_is_known_by_the_name_it_was_given() {
+    // The provider takes no dots, so the model is told another name.
+    let function = FunctionTool {
+        name: "files.read".to_owned(),
+        ..FunctionTool::default()
+    };
+    let renames = Renames::of(Format::OpenAiChat, &[ToolDefinition::Function(function)]);
+    let (sent, given) = renames.iter().next().unwrap();
+    for layers in [Layers::new(), Layers::new().with(SameAgain).unwrap()] {
+        let chat = chat().await;
+        chat.set_layers(layers);
+        let mut tools = ToolBox::new(Policy::default());
+        tool(&mut tools, given, || Ok(ToolOutput::from("read")));
+        let model = model([calling(&[("c1", sent, "{}")]), saying("Read.")]);
+        turn_text(&chat, &agent(&model).tools(tools), "Read.")
+            .await
+            .unwrap();
+        assert!(model.asked()[0].payload.contains(sent));
+        assert_eq!(
+            transcript(&chat).await,
+            [
+                "user Read.",
+                "call files.read",
+                "output read",
+                "assistant Read."
+            ]
+        );
+    }
 }
 
 /// Denies one tool, writes down every hook.
