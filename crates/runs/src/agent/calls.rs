@@ -193,11 +193,10 @@ impl Run {
         for plan in plans {
             if let Planned::Tool(permit) = &plan.planned
                 && permit.rerun() != Rerun::Again
-                && !self.left.begun.contains(&plan.call.node)
             {
                 let key = started_key(self.id, plan.call.node)?;
-                let tool = permit.tool().to_string();
-                changes.push(StateChange::put(key, VERSION, json(&tool)));
+                let started = self.left.started(plan.call.node, permit.tool());
+                changes.push(StateChange::put(key, VERSION, json(&started)));
             }
         }
         match changes.is_empty() {
@@ -220,10 +219,8 @@ impl Run {
                 Gate::Deny(reason) => Planned::Answer(Err(ToolFailure::Denied { why: reason })),
                 gate => {
                     // What a person denied stays denied, whatever the policy says by now.
-                    let denied = matches!(
-                        self.left.decided.get(&call.node),
-                        Some(Decision::Deny { .. })
-                    );
+                    let denied =
+                        matches!(self.left.decision(call.node), Some(Decision::Deny { .. }));
                     let mut asks = denied || why.is_some();
                     match gate {
                         Gate::Ask(said) => {
@@ -256,7 +253,7 @@ impl Run {
     }
 
     async fn decision(&self, node: NodeId, request: &ToolRequest, why: &str) -> Decision {
-        match self.left.decided.get(&node) {
+        match self.left.decision(node) {
             Some(decision) => decision.clone(),
             None => {
                 let asked = self.agent.approver.decide(request, why);
@@ -270,12 +267,12 @@ impl Run {
         let Planned::Tool(permit) = &planned else {
             return planned;
         };
-        if !self.left.begun.contains(&call.node) {
+        if !self.left.is_begun(call.node) {
             return planned;
         }
         match permit.rerun() {
             Rerun::Again => planned,
-            Rerun::Ask => match self.left.decided.get(&call.node) {
+            Rerun::Ask => match self.left.decision_since_begun(call.node) {
                 Some(Decision::Allow) => planned,
                 Some(Decision::Deny { reason }) => Planned::Answer(Err(ToolFailure::Denied {
                     why: reason.clone(),

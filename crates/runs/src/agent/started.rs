@@ -1,11 +1,12 @@
 //! What a run that is taken up knows of the calls it left: which were begun, and what people decided.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use contexture_engine::{Conversation, EngineError, item, state_node};
 use contexture_ir::{BranchName, Extension, Item, NodeId, Origin, Raw, RunId};
 use contexture_store::{AppendAt, AppendRequest, NewItem, Node, NodeQuery, State};
+use contexture_tools::ToolId;
 use serde::{Deserialize, Serialize};
 
 use super::approval::Decision;
@@ -19,9 +20,18 @@ const KIND: &str = "ctx:approval";
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Left {
     /// Those whose tool was begun.
-    pub(crate) begun: BTreeSet<NodeId>,
-    /// What people decided.
-    pub(crate) decided: BTreeMap<NodeId, Decision>,
+    begun: BTreeMap<NodeId, Started>,
+    /// What people decided last, and the node that says so.
+    decided: BTreeMap<NodeId, (NodeId, Decision)>,
+}
+
+/// That the tool of a call was begun, as it is stored.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct Started {
+    tool: String,
+    /// The last decision then: it was about this time, and about no other.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    decided: Option<String>,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -43,8 +53,14 @@ impl Left {
     ) -> Result<Self, EngineError> {
         let mut left = Self::default();
         for call in calls {
-            if state.root.contains_key(&started_key(run, call)?) {
-                left.begun.insert(call);
+            let key = started_key(run, call)?;
+            if let Some(bytes) = state.value(&key) {
+                let started =
+                    serde_json::from_slice(bytes).map_err(|error| EngineError::StoredState {
+                        key: key.to_string(),
+                        why: error.to_string(),
+                    })?;
+                left.begun.insert(call, started);
             }
         }
         for node in nodes {
@@ -54,10 +70,35 @@ impl Left {
                 && let Ok(approval) = extension.raw.to::<Approval>()
                 && let Ok(call) = approval.call.parse()
             {
-                left.decided.insert(call, approval.decision);
+                left.decided.insert(call, (node.id, approval.decision));
             }
         }
         Ok(left)
+    }
+
+    /// What is stored when a call's tool begins.
+    pub(crate) fn started(&self, call: NodeId, tool: &ToolId) -> Started {
+        Started {
+            tool: tool.to_string(),
+            decided: self.decided.get(&call).map(|(node, _)| node.to_string()),
+        }
+    }
+
+    /// Whether a call's tool was begun.
+    pub(crate) fn is_begun(&self, call: NodeId) -> bool {
+        self.begun.contains_key(&call)
+    }
+
+    /// What people decided about a call.
+    pub(crate) fn decision(&self, call: NodeId) -> Option<&Decision> {
+        self.decided.get(&call).map(|(_, decision)| decision)
+    }
+
+    /// What people decided about a call since its tool was begun.
+    pub(crate) fn decision_since_begun(&self, call: NodeId) -> Option<&Decision> {
+        let (node, decision) = self.decided.get(&call)?;
+        let before = self.begun.get(&call)?.decided.as_deref();
+        (before != Some(node.to_string().as_str())).then_some(decision)
     }
 }
 

@@ -3,7 +3,8 @@
 //! Each scene is cut off at every call of its store. Not here: that all that is stored is the same (`crash`).
 
 use std::sync::Arc;
-use std::sync::atomic::AtomicU32;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
 
 use async_trait::async_trait;
 use contexture_compile::Target;
@@ -16,12 +17,12 @@ use contexture_layers::builtin::{Guardrails, Observations};
 use contexture_layers::{Gate, Layers, Rerun};
 use contexture_llm::{Model, ModelError, ModelRequest, ModelResponse, ScriptedModel};
 use contexture_runs::{
-    Agent, Decision, Delegate, Ended, Run, RunError, RunEvent, RunNews, RunStatus, Spent, ToolCall,
-    ToolOptions, ToolOutput, Until, decide, post, runs, turn_text,
+    Agent, Decision, Delegate, Ended, Run, RunError, RunEvent, RunNews, RunStatus, Spent, ToolBox,
+    ToolCall, ToolOptions, ToolOutput, Until, decide, post, runs, turn_text,
 };
 use contexture_store::{MemoryStore, Store};
 use contexture_store_testkit::{Fault, Faulty};
-use contexture_tools::Tool;
+use contexture_tools::{Policy, Tool};
 use futures_util::FutureExt as _;
 
 use crate::laws::answers;
@@ -325,6 +326,63 @@ async fn a_run_that_waits_has_taken_as_many_steps_in_every_process() {
         }
     });
     assert!(resumed.await > 10);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_yes_is_for_one_time_only() {
+    // It is cut off the first two times it runs.
+    let chat = crate::stand::chat().await;
+    let ran = Arc::new(AtomicU32::new(0));
+    let counted = Arc::clone(&ran);
+    let pay = move |_: ToolCall| {
+        let earlier = counted.fetch_add(1, Ordering::SeqCst);
+        async move {
+            match earlier {
+                0 | 1 => std::future::pending().await,
+                _ => Ok(ToolOutput::from("paid")),
+            }
+        }
+    };
+    let options = ToolOptions {
+        rerun: Rerun::Ask,
+        ..ToolOptions::default()
+    };
+    let schema = Raw::parse(r#"{"type":"object"}"#).unwrap();
+    let mut tools = ToolBox::new(Policy::default().ask("pay"));
+    tools
+        .add_with(Tool::function("pay", "Pays.", schema), options, pay)
+        .unwrap();
+    let model = by_outputs(|outputs, _| match outputs {
+        0 => calling(&[("c1", "pay", "{}")]),
+        _ => saying("Paid."),
+    });
+    let agent = agent(model).tools(tools);
+    let turn = turn_text(&chat, &agent, "Pay.").await.unwrap();
+    let Ended::Waiting { calls } = turn.end else {
+        unreachable!("{turn:?}")
+    };
+    let resume = async || Run::resume(&chat, turn.run, &agent).await.unwrap();
+    let allow = async || {
+        decide(&chat, turn.run, calls[0], Decision::Allow)
+            .await
+            .unwrap()
+    };
+    for time in 1..=2 {
+        allow().await;
+        let mut run = resume().await;
+        let cut = tokio::time::timeout(Duration::from_secs(1), run.drive()).await;
+        assert!(cut.is_err(), "{cut:?}");
+        drop(run);
+        // However often it is taken up, it waits for a word on this.
+        for _ in 0..2 {
+            let end = resume().await.drive().await.unwrap().end;
+            assert!(matches!(end, Ended::Waiting { .. }), "{end:?}");
+            assert_eq!(ran.load(Ordering::SeqCst), time);
+        }
+    }
+    allow().await;
+    assert_eq!(resume().await.drive().await.unwrap().text, "Paid.");
+    assert_eq!(ran.load(Ordering::SeqCst), 3);
 }
 
 /// Calls a tool that ends the run, and one beside it.
