@@ -4,12 +4,9 @@ use contexture_engine::{Conversation, EngineError};
 use contexture_ir::{Item, NodeId};
 use contexture_store::{Error as StoreError, Expected, KeyScope, ListEntries, NodeQuery, PutEntry};
 
-use super::keys::node_id;
+use super::keys::{inbox_node, inbox_prefix};
 use super::run::Run;
 use crate::error::RunError;
-
-/// What its keys begin with; the branch follows.
-const INBOX: &str = "inbox/";
 
 /// Puts something into the inbox of the conversation's branch. The run that works on it takes it in before it asks the
 /// model again; where none does, the next one.
@@ -21,7 +18,7 @@ pub async fn post(chat: &Conversation, item: &Item) -> Result<(), EngineError> {
     // Ordered by time, then by chance.
     let which = chat.engine().fresh_run();
     let put = PutEntry {
-        key: format!("{}{now:020}-{which}", prefix(chat)),
+        key: format!("{}{now:020}-{which}", inbox_prefix(&chat.branch())),
         value: Some(item.to_json().into_bytes().into()),
         expect: Expected::Absent,
         at_ms: now,
@@ -36,7 +33,7 @@ impl Run {
     pub(crate) async fn take_in(&mut self) -> Result<bool, RunError> {
         let store = self.chat.engine().store().clone();
         let (owner, scope) = (self.chat.owner().clone(), scope(&self.chat));
-        let list = ListEntries::of(scope.clone(), prefix(&self.chat));
+        let list = ListEntries::of(scope.clone(), inbox_prefix(&self.chat.branch()));
         let page = store
             .entries(&owner, list)
             .await
@@ -44,10 +41,10 @@ impl Run {
         let mut any = false;
         for (_, entry) in page.entries {
             let text = String::from_utf8_lossy(&entry.value);
-            let id: NodeId = node_id(self.id, "inbox", entry.key.as_bytes());
+            let id = inbox_node(&entry.key);
             let item = Item::parse(&text)
                 .map_err(|source| EngineError::StoredItem { node: id, source })?;
-            // Taken in before, by a process that died, it is there.
+            // Taken in before, by this run or another whose process died, it is there.
             if !self.is_stored(id).await? {
                 let place = |run: &Self, items| run.items(id, items);
                 any |= !self.say(vec![item], Vec::new(), place).await?.is_empty();
@@ -73,10 +70,6 @@ impl Run {
             Err(error) => Err(EngineError::from(error).into()),
         }
     }
-}
-
-fn prefix(chat: &Conversation) -> String {
-    format!("{INBOX}{}/", chat.branch())
 }
 
 fn scope(chat: &Conversation) -> KeyScope {

@@ -58,6 +58,18 @@ pub(crate) fn entry_key(run: RunId) -> String {
 /// What the keys of runs' entries begin with.
 pub(crate) const ENTRIES: &str = "runs/";
 
+/// What the keys of a branch's inbox begin with.
+pub(crate) fn inbox_prefix(branch: &BranchName) -> String {
+    // Of one length, so that none begins with another's.
+    let branch = NodeId::derive("inbox", &[branch.as_str().as_bytes()]);
+    format!("inbox/{branch}/")
+}
+
+/// The id of what was in an inbox under this key, whichever run takes it in.
+pub(crate) fn inbox_node(key: &str) -> NodeId {
+    NodeId::derive("inbox item", &[key.as_bytes()])
+}
+
 /// The id of a node of a run, by what it is of.
 pub(crate) fn node_id(run: RunId, of: &str, which: &[u8]) -> NodeId {
     NodeId::derive("run", &[run.as_bytes(), of.as_bytes(), which])

@@ -11,6 +11,7 @@ mod appended;
 mod crash;
 mod crowd;
 mod denied;
+mod inbox;
 mod killed;
 mod laws;
 mod layers;
