@@ -252,12 +252,7 @@ impl Run {
         let Some(bytes) = self.value(&key).await? else {
             return Ok(None);
         };
-        let read = serde_json::from_slice(&bytes).map_err(|error| RunError::ItemMismatch {
-            what: "the state of the run".to_owned(),
-            expected: std::any::type_name::<T>().to_owned(),
-            found: error.to_string(),
-        });
-        read.map(Some)
+        read("the state of the run", &bytes).map(Some)
     }
 
     /// Keeps something with the run.
@@ -272,11 +267,13 @@ impl Run {
 
     /// A step of the program's own, done once: a run that is resumed takes what it gave then.
     ///
-    /// `name` says which it is; the same name again is the next of that name.
+    /// `name` says which it is; the same name again is the next of that name, and after a failure another try. What it
+    /// gives is kept as JSON, and given as it is read from there.
     ///
     /// # Errors
-    /// [`RunError::StepFailed`] with the step's own error, which is not kept; [`RunError::Cancelled`],
-    /// [`RunError::BudgetExceeded`]; or the store's.
+    /// [`RunError::StepFailed`] with the step's own error, which is not kept; [`RunError::ItemMismatch`] where what it
+    /// gave cannot be written as JSON and read again, which is not kept either, or is kept as another type;
+    /// [`RunError::Cancelled`], [`RunError::BudgetExceeded`]; or the store's.
     pub async fn step<T, E, F>(
         &mut self,
         name: &str,
@@ -288,12 +285,12 @@ impl Run {
         F: Future<Output = Result<T, E>>,
     {
         self.may_go_on()?;
-        let time = self.steps.entry(name.to_owned()).or_default();
-        let key = step_key(self.id, name, *time)?;
-        *time += 1;
-        if let Some(bytes) = self.value(&key).await?
-            && let Ok(done) = serde_json::from_slice(&bytes)
-        {
+        let what = format!("what step {name:?} gave");
+        let time = self.steps.get(name).copied().unwrap_or_default();
+        let key = step_key(self.id, name, time)?;
+        if let Some(bytes) = self.value(&key).await? {
+            let done = read(&what, &bytes)?;
+            self.steps.insert(name.to_owned(), time + 1);
             return Ok(done);
         }
         self.enter_step(self.step.saturating_add(1));
@@ -303,8 +300,11 @@ impl Run {
             attempts: 1,
             source: source.into(),
         })?;
-        let put = StateChange::put(key, VERSION, json(&done));
+        let raw = written(&what, &done)?;
+        let done = read(&what, raw.get().as_bytes())?;
+        let put = StateChange::put(key, VERSION, raw.get().as_bytes());
         self.note("step", vec![put]).await?;
+        self.steps.insert(name.to_owned(), time + 1);
         Ok(done)
     }
 
@@ -414,6 +414,15 @@ fn written(what: &str, value: &impl Serialize) -> Result<Raw, RunError> {
     Raw::from_value(value).map_err(|error| RunError::ItemMismatch {
         what: what.to_owned(),
         expected: "what can be written as JSON".to_owned(),
+        found: error.to_string(),
+    })
+}
+
+/// What a program gave, out of its JSON.
+fn read<T: DeserializeOwned>(what: &str, bytes: &[u8]) -> Result<T, RunError> {
+    serde_json::from_slice(bytes).map_err(|error| RunError::ItemMismatch {
+        what: what.to_owned(),
+        expected: std::any::type_name::<T>().to_owned(),
         found: error.to_string(),
     })
 }

@@ -1,5 +1,6 @@
 //! Agents over conversations: what they do, what is kept, what is denied.
 
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 
@@ -561,4 +562,56 @@ async fn steps_of_the_program_are_done_once() {
     let state: Option<String> = run.state().await.unwrap();
     assert_eq!(state.as_deref(), Some("where it stands"));
     assert_eq!(run.drive().await.unwrap().text, "Hi.");
+}
+
+#[tokio::test]
+async fn a_step_that_failed_is_done_by_the_next_try() {
+    let chat = chat().await;
+    let model = model([saying("Hi.")]);
+    let agent = agent(&model);
+    let mut run = Run::begin(&chat, &agent, []).await.unwrap();
+    let tries = AtomicU32::new(0);
+    let work = || async {
+        match tries.fetch_add(1, Ordering::SeqCst) {
+            0 => Err("busy"),
+            earlier => Ok(earlier),
+        }
+    };
+    let error = run.step("charge", work).await.unwrap_err();
+    assert_eq!(error.to_string(), "step \"charge\" failed after 1 attempts");
+    assert_eq!(run.step("charge", work).await.unwrap(), 1);
+    let id = run.id();
+    drop(run);
+    let mut run = Run::resume(&chat, id, &agent).await.unwrap();
+    assert_eq!(run.step("charge", work).await.unwrap(), 1);
+    assert_eq!(tries.load(Ordering::SeqCst), 2);
+}
+
+#[tokio::test]
+async fn what_a_step_gives_can_be_written_and_read_again() {
+    let chat = chat().await;
+    let model = model([saying("Hi.")]);
+    let agent = agent(&model);
+    let mut run = Run::begin(&chat, &agent, []).await.unwrap();
+    let pairs = || async { Ok::<_, RunError>(BTreeMap::from([((1, 2), 3)])) };
+    let error = run.step("pairs", pairs).await.unwrap_err();
+    assert!(matches!(error, RunError::ItemMismatch { .. }), "{error}");
+    let nan = || async { Ok::<_, RunError>(f64::NAN) };
+    let error = run.step("nan", nan).await.unwrap_err();
+    assert!(error.to_string().contains("step \"nan\""), "{error}");
+    // What is not written as such is the same in every process.
+    let maybe = || async { Ok::<_, RunError>(Some(f64::NAN)) };
+    assert_eq!(run.step("maybe", maybe).await.unwrap(), None);
+    let id = run.id();
+    drop(run);
+    let mut run = Run::resume(&chat, id, &agent).await.unwrap();
+    assert_eq!(run.step("maybe", maybe).await.unwrap(), None);
+    drop(run);
+    // A program that asks for something else is told so, and nothing is done again.
+    let mut run = Run::resume(&chat, id, &agent).await.unwrap();
+    let done = AtomicU32::new(0);
+    let other = || async { Ok::<_, RunError>(done.fetch_add(1, Ordering::SeqCst)) };
+    let error = run.step("maybe", other).await.unwrap_err();
+    assert!(matches!(error, RunError::ItemMismatch { .. }), "{error}");
+    assert_eq!(done.load(Ordering::SeqCst), 0);
 }
