@@ -68,8 +68,8 @@ impl Run {
         Ok(())
     }
 
-    /// Takes back what a child gave: layers are told, and what it spent counts here. One that waits has no end yet:
-    /// nothing is taken back.
+    /// Takes back what a child gave: layers are told, and what it spent counts here. Done twice, also by a run that is
+    /// resumed, it does nothing new. One that waits has no end yet: nothing is taken back.
     ///
     /// # Errors
     /// [`RunError::Engine`].
@@ -83,6 +83,9 @@ impl Run {
             ..
         }) = turn
         {
+            return Ok(());
+        }
+        if self.value(&child_key(self.id, child.id)?).await?.is_some() {
             return Ok(());
         }
         let changes = self.taken(child, turn).await?;

@@ -615,3 +615,26 @@ async fn what_a_step_gives_can_be_written_and_read_again() {
     assert!(matches!(error, RunError::ItemMismatch { .. }), "{error}");
     assert_eq!(done.load(Ordering::SeqCst), 0);
 }
+
+#[tokio::test]
+async fn a_child_is_taken_back_once() {
+    let (chat, seen) = watched().await;
+    let (inner, outer) = (model([saying("Forty-two.")]), model([saying("It is 42.")]));
+    let below = Delegate::new(agent(&inner), "Thinks.");
+    let agent = agent(&outer);
+    let said = [Item::Message(Message::text(Role::User, "Ask."))];
+    let mut run = Run::begin(&chat, &agent, said).await.unwrap();
+    for _process in 0..2 {
+        for _time in 0..2 {
+            let mut child = run.spawn("below", &below, "Think.").await.unwrap();
+            let turn = child.drive().await;
+            run.take_back(&child, &turn).await.unwrap();
+            assert_eq!(run.spent().responses, 1);
+        }
+        run = Run::resume(&chat, run.id(), &agent).await.unwrap();
+    }
+    assert_eq!(run.drive().await.unwrap().spent.responses, 2);
+    let seen = seen.lock().unwrap();
+    let returned = seen.iter().filter(|hook| hook.starts_with("on_return"));
+    assert_eq!(returned.count(), 1, "{seen:?}");
+}
