@@ -45,8 +45,8 @@ impl Engine {
     /// its own. Where the store has no [index](contexture_store::PathIndex), only names are found.
     ///
     /// # Errors
-    /// A name that breaks its rule, or the store's; what was stored until then is a beginning, and the
-    /// same request goes on from there.
+    /// A name that breaks its rule, or the store's; what was stored until then of a conversation that the client names is
+    /// a beginning, and the same request goes on from there. Of another nothing stays.
     pub async fn ingest(
         &self,
         owner: &Owner,
@@ -64,7 +64,11 @@ impl Engine {
             tries -= 1;
             match job.run().await {
                 Err(error) if tries > 0 && is_moved(&error) => {}
-                other => return other,
+                Err(error) => {
+                    job.forget().await;
+                    return Err(error);
+                }
+                done => return done,
             }
         }
     }
@@ -130,6 +134,16 @@ impl Job<'_> {
         };
         self.store(&landed, nodes, &said, &mut ingested).await?;
         Ok(ingested)
+    }
+
+    /// Deletes what was begun of a conversation that nobody could name: the next request would begin another.
+    async fn forget(&self) {
+        match self.engine.delete(self.owner, &self.fresh).await {
+            Ok(()) | Err(EngineError::Store(StoreError::NotFound { .. })) => {}
+            Err(error) => {
+                tracing::warn!(%error, "a conversation that was begun could not be deleted")
+            }
+        }
     }
 
     /// Where the request goes on.

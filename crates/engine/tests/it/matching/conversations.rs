@@ -1,10 +1,12 @@
 //! Which conversation a history is of.
 
+use std::sync::Arc;
+
 use contexture_compile::Target;
 use contexture_engine::{CompactOptions, Engine, For, Incoming, Matched, Secrets};
-use contexture_ir::{Item, Message, Owner, Role, Transcript};
+use contexture_ir::{ConversationId, Item, Message, Owner, Role, Transcript};
 use contexture_render::XmlRenderer;
-use contexture_store::{At, ReadRequest};
+use contexture_store::{At, Limits, MemoryStore, ReadRequest};
 
 use super::client::{
     Client, answer, call, conversations, item, model, output, owner, path, request, send, send_to,
@@ -534,4 +536,32 @@ async fn an_output_that_answers_an_older_step_keeps_its_id() {
     let sent = send(&engine, &client.history).await;
     let stored = path(&sent, At::Branch(sent.chat.branch())).await;
     assert_eq!(stored, client.history);
+}
+
+#[tokio::test]
+async fn of_what_cannot_be_stored_no_conversation_stays() {
+    let limits = Limits {
+        item_bytes: 1 << 10,
+        append_items: 2,
+        ..Limits::default()
+    };
+    let engine = Engine::new(Arc::new(MemoryStore::with_limits(limits)));
+    // The first parts of it could be stored.
+    let mut history: Vec<Item> = (0..6).map(|at| user(&format!("question {at}"))).collect();
+    history.push(user(&"long ".repeat(1_000)));
+    let long = request(&history);
+    for _ in 0..2 {
+        let failed = engine.ingest(&owner(), Incoming::new(&long)).await;
+        assert!(failed.unwrap_err().to_string().contains("item_bytes"));
+    }
+    assert_eq!(conversations(&engine, &owner()).await, []);
+    let named = ConversationId::new("mine").unwrap();
+    let incoming = Incoming {
+        conversation: Some(&named),
+        ..Incoming::new(&long)
+    };
+    assert!(engine.ingest(&owner(), incoming).await.is_err());
+    assert_eq!(conversations(&engine, &owner()).await, [named]);
+    history.pop();
+    assert_eq!(send_to(&engine, "mine", &history).await.appended.len(), 0);
 }
