@@ -5,6 +5,7 @@
 
 use std::collections::BTreeSet;
 use std::iter::Peekable;
+use std::sync::Arc;
 use std::vec::IntoIter;
 
 use contexture_ir::{NodeId, Raw};
@@ -12,7 +13,8 @@ use contexture_layers::{Gate, Offered, Rerun, ToolRequest};
 use contexture_store::StateChange;
 use contexture_telemetry::Operation;
 use contexture_tools::{Call as ToolsCall, Name, ToolId, Verdict, arguments};
-use futures_util::future::join_all;
+use futures_util::future::{join, join_all};
+use tokio::sync::mpsc;
 use tracing::Instrument as _;
 
 use super::approval::Decision;
@@ -47,6 +49,15 @@ struct Plan {
     call: Call,
     planned: Planned,
     guidance: String,
+}
+
+/// A tool's call that was run.
+struct Ran {
+    call: Call,
+    /// Whether its beginning was noted.
+    marked: bool,
+    guidance: String,
+    result: Result<ToolOutput, ToolFailure>,
 }
 
 type Plans = Peekable<IntoIter<Plan>>;
@@ -142,7 +153,7 @@ impl Run {
         Ok(Vec::new())
     }
 
-    /// Runs a tool, and those behind it that may run beside it.
+    /// Runs a tool, and those behind it that may run beside it. What one gives is stored while the others go on.
     async fn tools(
         &mut self,
         of: &Calls,
@@ -161,30 +172,48 @@ impl Run {
                 batch.push((plan.call, permit, plan.guidance));
             }
         }
-        let mut calls = Vec::new();
-        let mut running = Vec::new();
-        for (call, permit, guidance) in batch {
-            let marked = permit.rerun() != Rerun::Again;
-            calls.push((call, marked, guidance));
-            running.push(self.agent.tools.run(permit, &self.abort));
-        }
-        let results = join_all(running).await;
-        for ((call, marked, guidance), result) in calls.into_iter().zip(results) {
-            let mut changes = Vec::new();
-            if marked {
-                changes.push(StateChange::remove(started_key(self.id, call.node)?));
+        let (done, mut results) = mpsc::channel(batch.len());
+        let (tools, abort) = (Arc::clone(&self.agent.tools), self.abort.clone());
+        let run = async move {
+            let each = batch.into_iter().map(async |(call, permit, guidance)| {
+                let marked = permit.rerun() != Rerun::Again;
+                let result = tools.run(permit, &abort).await;
+                let ran = Ran {
+                    call,
+                    marked,
+                    guidance,
+                    result,
+                };
+                // Where nobody stores it any more, the store has failed.
+                drop(done.send(ran).await);
+            });
+            join_all(each).await;
+        };
+        let store = async {
+            while let Some(ran) = results.recv().await {
+                self.ran(of, ran).await?;
             }
-            if let Ok(ToolOutput {
-                completes: Some(value),
-                ..
-            }) = &result
-            {
-                changes.extend(self.completed(value.clone())?);
-            }
-            let output = told(answer(&call.call.call_id, result), &guidance);
-            self.output(of, &call, output, changes).await?;
+            Ok(())
+        };
+        join(run, store).await.1
+    }
+
+    /// Stores what a tool gave.
+    async fn ran(&mut self, of: &Calls, ran: Ran) -> Result<(), RunError> {
+        let mut changes = Vec::new();
+        if ran.marked {
+            changes.push(StateChange::remove(started_key(self.id, ran.call.node)?));
         }
-        Ok(())
+        if let Ok(ToolOutput {
+            completes: Some(value),
+            ..
+        }) = &ran.result
+        {
+            changes.extend(self.completed(value.clone())?);
+        }
+        let output = answer(&ran.call.call.call_id, ran.result);
+        let output = told(output, &ran.guidance);
+        self.output(of, &ran.call, output, changes).await
     }
 
     /// Notes that these tools begin, before they do, where a second time would not be the same.

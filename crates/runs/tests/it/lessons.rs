@@ -2,6 +2,7 @@
 
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use async_trait::async_trait;
 use contexture_compile::{Contribution, Target};
@@ -9,12 +10,13 @@ use contexture_engine::{Conversation, Engine, TestClock};
 use contexture_ir::{Item, Message, Raw, Role};
 use contexture_layers::builtin::{Guardrails, Pad, Scratchpad};
 use contexture_layers::{
-    Gate, HookContext, Layer, LayerError, LayerId, LayerSpec, Layers, Observed, Recall, RunEnd,
+    Gate, HookContext, Layer, LayerError, LayerId, LayerSpec, Layers, Observed, Recall, Rerun,
+    RunEnd,
 };
 use contexture_llm::{ModelError, ModelResponse, ScriptedModel};
 use contexture_runs::{
-    Agent, Budget, Decision, Delegate, Ended, Run, RunError, RunEvent, RunHandle, RunNews,
-    RunStatus, ToolBox, ToolCall, ToolOutput, decide, post, runs, turn_text,
+    Agent, Budget, Decision, Delegate, Ended, Lane, Run, RunError, RunEvent, RunHandle, RunNews,
+    RunStatus, ToolBox, ToolCall, ToolOptions, ToolOutput, decide, post, runs, turn_text,
 };
 use contexture_store::At;
 use contexture_tools::{Policy, Tool};
@@ -161,6 +163,58 @@ async fn what_is_kept_stands_in_the_order_the_model_saw() {
     let asked = model.asked();
     let place = |text: &str| asked[1].payload.find(text).unwrap();
     assert!(place("How much?") < place("\"ten\"") && place("\"ten\"") < place("in euros"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_done_is_kept_while_others_are_at_work() {
+    let chat = chat().await;
+    let ran = Arc::new(AtomicU32::new(0));
+    let mut tools = ToolBox::new(Policy::default());
+    let options = ToolOptions {
+        rerun: Rerun::Again,
+        lane: Lane::Together,
+        ..ToolOptions::default()
+    };
+    // The slow one is cut off when it runs first.
+    for name in ["slow", "quick"] {
+        let ran = Arc::clone(&ran);
+        let work = move |_: ToolCall| {
+            let earlier = ran.fetch_add(1, Ordering::SeqCst);
+            async move {
+                match (name, earlier) {
+                    ("slow", 0) => std::future::pending().await,
+                    _ => Ok(ToolOutput::from(name)),
+                }
+            }
+        };
+        let schema = Raw::parse(r#"{"type":"object"}"#).unwrap();
+        let tool = Tool::function(name, "Works.", schema);
+        tools.add_with(tool, options, work).unwrap();
+    }
+    let model = model([
+        calling(&[("c1", "slow", "{}"), ("c2", "quick", "{}")]),
+        saying("Done."),
+    ]);
+    let agent = agent(&model).tools(tools);
+    let mut run = Run::begin(&chat, &agent, [said("Work.")]).await.unwrap();
+    let cut = tokio::time::timeout(Duration::from_secs(1), run.drive()).await;
+    assert!(cut.is_err(), "{cut:?}");
+    let id = run.id();
+    drop(run);
+    let kept = ["user Work.", "call slow", "call quick", "output quick"];
+    assert_eq!(transcript(&chat).await, kept);
+
+    let mut run = Run::resume(&chat, id, &agent).await.unwrap();
+    assert_eq!(run.drive().await.unwrap().text, "Done.");
+    assert_eq!(ran.load(Ordering::SeqCst), 3);
+    assert_eq!(transcript(&chat).await[4], "output slow");
+    // The model is told in the order in which it called.
+    let told = &model.asked()[1].payload;
+    let place = |text: &str| told.find(text).unwrap();
+    assert!(
+        place(r#""content":"slow""#) < place(r#""content":"quick""#),
+        "{told}"
+    );
 }
 
 #[tokio::test]
