@@ -231,6 +231,7 @@ static TABLE: &[Behaviour] = table! {
         values_are_listed_across_scopes_in_pages;
     Base porting:
         what_was_exported_comes_back_equal
+        an_export_comes_in_pieces
         answers_bring_what_they_were_computed_from
         a_changed_text_is_refused_and_leaves_nothing
         a_wrong_line_is_named

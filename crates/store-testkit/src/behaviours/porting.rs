@@ -338,6 +338,35 @@ pub(super) async fn what_was_exported_comes_back_equal(store: Tested) {
     chat.say("trunk", &["and on"]).await;
 }
 
+/// A piece ends behind the node that fills it, however many there are.
+pub(super) async fn an_export_comes_in_pieces(store: Tested) {
+    const BLOB: usize = 700 * 1024;
+    let chat = Chat::start(store).await;
+    for n in 0..6_u8 {
+        let blob: Arc<[u8]> = vec![b'a' + n; BLOB].into();
+        let named = BlobId::of(&chat.owner, &blob);
+        let picture = format!("{{\"url\":\"context://vfs/{named}\"}}");
+        let item = raw(&format!("picture {n}"), &picture);
+        let request = AppendRequest {
+            blobs: vec![blob],
+            ..AppendRequest::new(Chat::at_tip("main"), vec![item], NOW)
+        };
+        chat.append(request).await.unwrap();
+    }
+    let mut export = Export::new(&*chat.store, &chat.owner, &chat.id)
+        .await
+        .unwrap();
+    let mut pieces = Vec::new();
+    while let Some(lines) = export.next().await.unwrap() {
+        pieces.push(lines);
+    }
+    let longest = pieces.iter().map(String::len).max().unwrap();
+    assert!(longest < 3 * BLOB, "{longest} bytes at once");
+    let other = MemoryStore::default();
+    let imported = import(&other, "ada", &pieces.concat()).await.unwrap();
+    assert_eq!((imported.nodes, imported.blobs), (6, 6));
+}
+
 async fn refused(store: &dyn Store, text: &str) -> ImportError {
     let error = import(store, "ada", text).await.unwrap_err();
     let left = store

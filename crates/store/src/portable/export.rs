@@ -1,6 +1,7 @@
 //! Out of a store.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, VecDeque};
+use std::sync::Arc;
 
 use contexture_ir::{ContentHash, ConversationId, NodeId, Owner, ResponseId};
 use futures_util::future::try_join_all;
@@ -19,8 +20,12 @@ use crate::response::ResponseInputs;
 use crate::state::{State, StateRequest, StateRoot, StateValues};
 use crate::store::Store;
 
-/// Nodes and values that are read at a time.
-const PAGE: usize = 256;
+/// Nodes that are read at a time.
+const NODES: usize = 256;
+/// Values that are read at a time.
+const ENTRIES: usize = 16;
+/// Bytes of lines after which no further node is added to them.
+const PIECE: usize = 1 << 20;
 
 /// A conversation on its way out, line by line.
 ///
@@ -80,6 +85,8 @@ struct Path {
     next: u64,
     /// The state at the node before `next`.
     root: StateRoot,
+    /// Nodes from `next` on that are read already, each with the state at it.
+    ahead: VecDeque<(Arc<Node>, StateRoot)>,
 }
 
 impl<'a> Export<'a> {
@@ -128,7 +135,8 @@ impl<'a> Export<'a> {
         })
     }
 
-    /// The next lines, each with its line end; `None` after the last.
+    /// The next lines, each with its line end, about 1 MiB of them at most and always whole nodes with what they
+    /// name; `None` after the last.
     ///
     /// # Errors
     /// Whatever reading meets; the export is then at its end, and incomplete.
@@ -250,6 +258,7 @@ impl<'a> Export<'a> {
             depth,
             next: known + 1,
             root,
+            ahead: VecDeque::new(),
         })
     }
 
@@ -266,45 +275,58 @@ impl<'a> Export<'a> {
         self.store.state(self.owner, &self.id, request).await
     }
 
-    /// Writes a page of a path, or as much of it as needs nothing that is not written yet.
+    /// Writes a piece of a path, or as much of it as needs nothing that is not written yet.
     async fn nodes(&mut self, mut path: Path, lines: &mut String) -> Result<(), Error> {
-        let request = ReadRequest {
-            at: At::Node(path.end),
-            span: Span::Between(path.next, path.depth),
-            limit: Some(PAGE),
-        };
-        let page = self.read(request).await?;
-        let states = page.nodes.iter();
-        let states = states.map(|node| self.state(node.id, StateValues::Skip));
-        let states = try_join_all(states).await?;
-        for (node, state) in page.nodes.iter().zip(states) {
+        if path.ahead.is_empty() {
+            path.ahead = self.read_ahead(&path).await?;
+        }
+        if path.ahead.is_empty() {
+            path.next = path.depth + 1;
+        }
+        while lines.len() < PIECE
+            && let Some((node, root)) = path.ahead.pop_front()
+        {
             let source = node
                 .copied_from
                 .filter(|source| !self.known.contains(source));
             if let Some(source) = source {
-                // First the source, which was there before.
+                // First the source, which was there before. Paths that wait hold nothing.
+                path.ahead.clear();
                 let first = self.begin(source).await?;
                 self.paths.extend([path, first]);
                 return Ok(());
             }
-            let changes = self.changes(node.id, &path.root, &state.root).await?;
+            let changes = self.changes(node.id, &path.root, &root).await?;
             self.named_blobs(&node.json, lines).await?;
             for change in &changes {
                 if let Some(Bytes::Text(text)) = &change.value {
                     self.named_blobs(text, lines).await?;
                 }
             }
-            self.response(node, lines).await?;
-            self.write(&Line::Node(Box::new(line(node, changes))), lines)?;
+            self.response(&node, lines).await?;
+            self.write(&Line::Node(Box::new(line(&node, changes))), lines)?;
             self.known.insert(node.id);
-            path.root = state.root;
+            path.root = root;
             path.next = node.depth + 1;
-        }
-        if page.nodes.is_empty() {
-            path.next = path.depth + 1;
         }
         self.paths.push(path);
         Ok(())
+    }
+
+    /// The next nodes of a path, each with the state at it.
+    async fn read_ahead(&self, path: &Path) -> Result<VecDeque<(Arc<Node>, StateRoot)>, Error> {
+        let request = ReadRequest {
+            at: At::Node(path.end),
+            span: Span::Between(path.next, path.depth),
+            limit: Some(NODES),
+        };
+        let nodes = self.read(request).await?.nodes;
+        let states = nodes
+            .iter()
+            .map(|node| self.state(node.id, StateValues::Skip));
+        let roots = try_join_all(states).await?;
+        let roots = roots.into_iter().map(|state| state.root);
+        Ok(nodes.into_iter().zip(roots).collect())
     }
 
     /// What is other at `node` than at its parent.
@@ -397,7 +419,7 @@ impl<'a> Export<'a> {
     ) -> Result<Option<EntryCursor>, Error> {
         let scope = KeyScope::Conversation(self.id.clone());
         let list = ListEntries {
-            limit: Some(PAGE),
+            limit: Some(ENTRIES),
             after,
             ..ListEntries::of(scope, "")
         };

@@ -9,7 +9,7 @@ use crate::key_value::{EntryCursor, Expected, KeyScope, ListEntries, PutEntry};
 use crate::store::Store;
 
 /// Values that are read at a time.
-const PAGE: usize = 256;
+const PAGE: usize = 16;
 
 /// The values of an owner, or of one resource, on their way out.
 ///
