@@ -131,6 +131,17 @@ fn each_limit_has_an_error_that_names_it() {
         Ok(Done::Created)
     );
 
+    let asked = |importance| Edit {
+        importance: Some(importance),
+        ..Edit::default()
+    };
+    let refused = NoteError::TooImportant {
+        importance: 101,
+        limit: 100,
+    };
+    assert_eq!(many.set("0000", asked(101), at(0, 0)), Err(refused));
+    assert_eq!(many.set("0000", asked(100), at(0, 0)), Ok(Done::Updated));
+
     let each = MAX_VALUE_BYTES - 4;
     let mut full = fill(MAX_TOTAL_BYTES / MAX_VALUE_BYTES, each);
     let refused = full.set("k", Edit::value(""), at(0, 0)).unwrap_err();
@@ -164,6 +175,11 @@ fn what_has_expired_is_gone_and_takes_no_room() {
         notes.set("k", Edit::value("v"), at(10, 0)),
         Ok(Done::Created)
     );
+    assert_eq!(
+        notes.get("7"),
+        None,
+        "a write removes what has expired, whoever writes"
+    );
     let again = Edit::value("anew");
     assert_eq!(
         notes.set("7", again, at(10, 0)),
@@ -171,7 +187,7 @@ fn what_has_expired_is_gone_and_takes_no_room() {
         "it had expired"
     );
     assert_eq!(notes.get("7").unwrap().expires, None);
-    assert_eq!(notes.expire(at(10, 0)).len(), MAX_NOTES - 1);
+    assert_eq!(notes.expire(at(10, 0)), []);
     assert_eq!(keys(&notes, at(i64::MAX, u64::MAX)), ["7", "k"]);
 }
 

@@ -273,7 +273,7 @@ impl Tool for CreateMemory {
         let edit = Edit {
             value: Some(arguments.value),
             description: arguments.description,
-            importance: importance(arguments.importance)?,
+            importance: arguments.importance,
             ttl: arguments.expires_in.map(lifetime),
         };
         let key = arguments.key;
@@ -306,7 +306,7 @@ impl Tool for UpdateMemory {
         let edit = Edit {
             value: arguments.value,
             description: arguments.description,
-            importance: importance(arguments.importance)?,
+            importance: arguments.importance,
             ttl: arguments.expires_in.map(lifetime),
         };
         let change = opened.change(|notes, at| {
@@ -379,16 +379,6 @@ fn lifetime(seconds: u64) -> Ttl {
     match seconds {
         0 => Ttl::Never,
         seconds => Ttl::Ms(seconds.saturating_mul(1_000)),
-    }
-}
-
-fn importance(given: Option<u8>) -> Result<Option<u8>, Trouble> {
-    match given {
-        Some(importance) if importance > 100 => {
-            let message = format!("`importance` is {importance}: expected 0 to 100");
-            Err(Trouble::arguments(message))
-        }
-        given => Ok(given),
     }
 }
 

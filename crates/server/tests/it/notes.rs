@@ -51,9 +51,12 @@ async fn notes_are_made_changed_and_deleted() {
         .send(stand.request(Method::DELETE, &note))
         .await
         .refused(404, "no_note");
-    put(json!({"value": "x".repeat(10_000)}))
-        .await
-        .refused(422, "invalid_note");
+    for refused in [
+        json!({"value": "x".repeat(10_000)}),
+        json!({"value": "x", "importance": 101}),
+    ] {
+        put(refused).await.refused(422, "invalid_note");
+    }
     stand
         .get(&format!("{path}?scope=all"))
         .await

@@ -36,8 +36,8 @@ use tools::Arguments;
 
 pub use hooks::{Change, Entry};
 pub use notes::{
-    Done, Edit, Expiry, MAX_DESCRIPTION_BYTES, MAX_KEY_BYTES, MAX_NOTES, MAX_TOTAL_BYTES,
-    MAX_VALUE_BYTES, Moment, Note, NoteError, Notes, Ttl,
+    Done, Edit, Expiry, MAX_DESCRIPTION_BYTES, MAX_IMPORTANCE, MAX_KEY_BYTES, MAX_NOTES,
+    MAX_TOTAL_BYTES, MAX_VALUE_BYTES, Moment, Note, NoteError, Notes, Ttl,
 };
 
 /// What stands before the notes.

@@ -12,6 +12,8 @@ pub const MAX_KEY_BYTES: usize = 128;
 pub const MAX_VALUE_BYTES: usize = 8 * 1024;
 /// The longest description, in bytes of UTF-8.
 pub const MAX_DESCRIPTION_BYTES: usize = 1024;
+/// The largest importance.
+pub const MAX_IMPORTANCE: u8 = 100;
 /// The most all keys, values and descriptions take together, in bytes of UTF-8.
 pub const MAX_TOTAL_BYTES: usize = 256 * 1024;
 
@@ -55,7 +57,7 @@ pub struct Note {
     pub updated_ms: i64,
     /// How often it was written, the first time included.
     pub updates: u64,
-    /// How important it is; larger is more. Absent is less than 0.
+    /// How important it is, at most [`MAX_IMPORTANCE`]; larger is more. Absent is less than 0.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub importance: Option<u8>,
     /// When it is no longer shown; absent: never.
@@ -172,6 +174,14 @@ pub enum NoteError {
         /// The limit.
         limit: usize,
     },
+    /// It is more important than anything may be.
+    #[error("`importance` is {importance}: expected 0 to {limit}")]
+    TooImportant {
+        /// What was asked for.
+        importance: u8,
+        /// The limit.
+        limit: u8,
+    },
     /// There are too many.
     #[error("there are {limit} notes, which is the limit: delete one that is no longer needed")]
     TooMany {
@@ -231,16 +241,18 @@ impl Notes {
         live.map(|(key, note)| (key.as_str(), note))
     }
 
-    /// Makes a note or changes one. One that has expired is no longer there, so it is made anew.
+    /// Makes a note or changes one. What has expired is removed first, so such a note is made anew.
     ///
     /// # Errors
-    /// [`NoteError`]; the notes stay as they were then.
+    /// [`NoteError`]; the notes that have not expired stay as they were then.
     pub fn set(&mut self, key: &str, edit: Edit, at: Moment) -> Result<Done, NoteError> {
+        // Answers are counted on: the new note's expiry may be told by their count.
+        self.notes.retain(|_, note| note.is_live(at));
         if key.is_empty() {
             return Err(NoteError::EmptyKey);
         }
         short("key", key, MAX_KEY_BYTES)?;
-        let old = self.notes.get(key).filter(|old| old.is_live(at));
+        let old = self.notes.get(key);
         let mut note = match (old, &edit.value) {
             (Some(old), _) => old.clone(),
             (None, Some(_)) => Note {
@@ -264,6 +276,12 @@ impl Notes {
             short("description", &description, MAX_DESCRIPTION_BYTES)?;
             note.description = (!description.is_empty()).then_some(description);
         }
+        if let Some(importance) = edit.importance.filter(|asked| *asked > MAX_IMPORTANCE) {
+            return Err(NoteError::TooImportant {
+                importance,
+                limit: MAX_IMPORTANCE,
+            });
+        }
         note.importance = edit.importance.or(note.importance);
         note.expires = edit.ttl.map_or(note.expires, |ttl| ttl.from(at));
         let done = match old {
@@ -271,7 +289,7 @@ impl Notes {
             Some(_) => Done::Updated,
             None => Done::Created,
         };
-        self.room(key, &note, at)?;
+        self.room(key, &note)?;
         note.updated_ms = at.now_ms;
         note.updates = note.updates.saturating_add(1);
         self.notes.insert(key.to_owned(), note);
@@ -279,10 +297,10 @@ impl Notes {
         Ok(done)
     }
 
-    /// Whether there is room for a note in the place of what is under its key. What has expired takes none.
-    fn room(&self, key: &str, note: &Note, at: Moment) -> Result<(), NoteError> {
+    /// Whether there is room for a note in the place of what is under its key.
+    fn room(&self, key: &str, note: &Note) -> Result<(), NoteError> {
         let (mut count, mut bytes) = (1, key.len() + note.bytes());
-        for (other, note) in self.iter(at).filter(|(other, _)| *other != key) {
+        for (other, note) in self.notes.iter().filter(|(other, _)| *other != key) {
             count += 1;
             bytes += other.len() + note.bytes();
         }
