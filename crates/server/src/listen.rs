@@ -19,6 +19,7 @@ use tokio::sync::{Notify, Semaphore};
 use tokio::task::JoinSet;
 
 use crate::app::App;
+use crate::recorder::upkeep;
 use crate::routes;
 
 /// After an error of `accept` (too many files open, say) so long is waited.
@@ -104,6 +105,11 @@ impl Server {
             places: Arc::new(Semaphore::new(limits.connections)),
             first: Duration::from_secs(limits.header_seconds),
         };
+        if let Some(figures) = app.figures() {
+            let upkeep = upkeep(figures.clone());
+            let upkeep = app.closing().clone().run_until_cancelled_owned(upkeep);
+            app.tasks().spawn(upkeep);
+        }
         let mut running = JoinSet::new();
         tokio::select! {
             () = stop => {}

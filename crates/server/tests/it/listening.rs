@@ -26,6 +26,21 @@ async fn its_own_pages_are_there() {
 }
 
 #[tokio::test]
+async fn methods_that_a_caller_makes_up_are_one_figure() {
+    let stand = Stand::new().await;
+    for method in ["MADE-UP-1", "MADE-UP-2"] {
+        let mut stream = TcpStream::connect(stand.address).await.unwrap();
+        let request =
+            format!("{method} / HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n");
+        stream.write_all(request.as_bytes()).await.unwrap();
+        stream.read_to_end(&mut Vec::new()).await.unwrap();
+    }
+    let figures = stand.get("/metrics").await.text;
+    assert!(figures.contains(r#"method="other""#), "{figures}");
+    assert!(!figures.contains("MADE-UP"), "{figures}");
+}
+
+#[tokio::test]
 async fn it_does_not_listen_elsewhere_without_keys() {
     for listen in ["0.0.0.0:0", "[::]:0", "192.0.2.1:80"] {
         let config =
