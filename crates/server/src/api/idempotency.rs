@@ -2,10 +2,12 @@
 //!
 //! The answer is kept with the owner's values for a day at least, and given again to whoever sends the same
 //! request under the same key; another request under it is refused. While the first runs, the second is told so. If
-//! the server dies in between, the request may be sent again once its time is over: what it made has ids that
-//! derive from the key, so it is made once.
+//! the server dies in between, or cannot tell whether the request was stored, it may be sent again: conversations and
+//! messages have ids that derive from the key ([`Operation`]), so they are made once even then. What else a `POST`
+//! makes is made once as long as it is answered.
 //!
-//! Answers that say "come again" are not kept, nor is one too large for a value.
+//! Answers that say "come again" are not kept, nor those to callers who may not do it, nor one too large for a value.
+//! Who may not write makes nothing, and leaves no record here either.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -24,6 +26,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::IntoParams;
 
 use crate::app::App;
+use crate::config::Scope;
 use crate::keys::Principal;
 use crate::problem::{Code, Problem};
 
@@ -95,8 +98,9 @@ pub(crate) async fn once(
         .get(&HEADER)
         .filter(|_| request.method() == Method::POST)
         .cloned();
-    let (Some(key), Some(principal)) = (key, request.extensions().get::<Principal>().cloned())
-    else {
+    let principal = request.extensions().get::<Principal>();
+    let principal = principal.filter(|caller| caller.must(Scope::Write).is_ok());
+    let (Some(key), Some(principal)) = (key, principal.cloned()) else {
         return Ok(next.run(request).await);
     };
     let key = key
@@ -246,7 +250,13 @@ impl Claims<'_> {
         let text = std::str::from_utf8(&body)
             .ok()
             .filter(|text| text.len() <= most);
-        let passing = status.is_server_error() || status == StatusCode::TOO_MANY_REQUESTS;
+        let passing = status.is_server_error()
+            || [
+                StatusCode::TOO_MANY_REQUESTS,
+                StatusCode::UNAUTHORIZED,
+                StatusCode::FORBIDDEN,
+            ]
+            .contains(&status);
         let record = text.filter(|_| !passing).map(|text| Record {
             print,
             answer: Some(Answer {

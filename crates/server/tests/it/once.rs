@@ -112,3 +112,38 @@ async fn keys_of_two_owners_are_two_keys() {
         assert_eq!(made.status, 201);
     }
 }
+
+#[tokio::test]
+async fn who_may_not_write_leaves_no_answer() {
+    let (reader, first) = crate::keys::key("reader", "ada", &["read"]);
+    let (writer, second) = crate::keys::key("writer", "ada", &["read", "write"]);
+    let mut stand = Stand::with(&[first, second].concat()).await;
+    let path = "/api/v1/conversations";
+    stand.as_bearer(Some(&reader));
+    keyed(&stand, path, "k", &json!({"id": "a"}))
+        .await
+        .refused(403, "missing_scope");
+    let values = contexture::store::ListEntries::default();
+    let owner = "ada".parse().unwrap();
+    let kept = stand.engine.store().entries(&owner, values).await.unwrap();
+    assert_eq!(kept.entries, []);
+    stand.as_bearer(Some(&writer));
+    let made = keyed(&stand, path, "k", &json!({"id": "a"})).await;
+    assert_eq!(made.status, 201, "{}", made.text);
+}
+
+#[tokio::test]
+async fn a_missing_scope_is_not_an_answer_for_good() {
+    let (writer, first) = crate::keys::key("writer", "ada", &["write"]);
+    let (both, second) = crate::keys::key("both", "ada", &["read", "write"]);
+    let mut stand = Stand::with(&[first, second].concat()).await;
+    stand.as_bearer(Some(&both));
+    let path = format!("{}/compile", talk(&stand, "a", &["one"]).await);
+    let body = json!({"to": "openai-chat", "model": "gpt-4o"});
+    stand.as_bearer(Some(&writer));
+    keyed(&stand, &path, "k", &body)
+        .await
+        .refused(403, "missing_scope");
+    stand.as_bearer(Some(&both));
+    keyed(&stand, &path, "k", &body).await.ok();
+}
