@@ -1,17 +1,19 @@
 //! Conversations out and in: whole as lines of JSON, byte for byte the same, or one branch in another format.
 
+use std::collections::BTreeSet;
 use std::future::Future;
 use std::sync::Arc;
 
 use axum::body::{Body, Bytes};
 use axum::extract::{Request, State};
+use axum::http::StatusCode;
 use axum::http::header::CONTENT_TYPE;
 use axum::response::{IntoResponse as _, Response};
 use contexture::ir::ConversationId;
 use contexture::sessions::SessionFormat;
 use contexture::store::{
-    Error as StoreError, Export, ExportValues, Import, ImportError, ImportValues,
-    ListConversations, Store,
+    ConversationPage, Error as StoreError, Export, ExportValues, Import, ImportError, ImportValues,
+    ListConversations, Store, Thing,
 };
 use contexture::{EngineError, Owner};
 use futures_util::{StreamExt as _, stream};
@@ -25,9 +27,12 @@ use crate::api::chat::open;
 use crate::api::refusals::{ReadRefusals, WriteRefusals};
 use crate::app::App;
 use crate::extract::{Json, Path, Query, Reader, Writer, must_be};
+use crate::panics::{PANICKED, caught};
 use crate::problem::{Code, Problem, chain};
 
 const LINES: &str = "application/jsonl";
+/// Conversations that are listed at a time.
+const PAGE: usize = 500;
 /// Pieces that wait for a slow reader.
 const AHEAD: usize = 2;
 /// How values of an export begin.
@@ -74,9 +79,9 @@ async fn export(
         return Ok(([(CONTENT_TYPE, "text/plain; charset=utf-8")], text).into_response());
     }
     let store = Arc::clone(app.engine().store());
-    let ids = vec![chat.id().clone()];
+    let id = chat.id().clone();
     Ok(lines(&app, move |sender| async move {
-        conversations(&*store, &owner, ids, &sender).await
+        write(Export::new(&*store, &owner, &id).await?, &sender).await
     }))
 }
 
@@ -89,7 +94,8 @@ struct Everything {
     resource: Option<String>,
 }
 
-/// Everything of the owner: conversations and values, as lines of JSON for an import.
+/// Everything of the owner: conversations and values, as lines of JSON for an import. Conversations that are deleted before their
+/// turn are left out.
 #[utoipa::path(
     get, path = "/export", tag = "transfer", params(Everything),
     responses((status = 200, description = "All there is", body = String, content_type = "application/jsonl"), ReadRefusals)
@@ -99,10 +105,27 @@ async fn export_all(
     Reader(owner): Reader,
     Query(which): Query<Everything>,
 ) -> Result<Response, Problem> {
-    let ids = all(&app, &owner, which.resource.as_deref()).await?;
+    let ids = all(|list| {
+        let resource = which.resource.clone();
+        app.engine()
+            .conversations(&owner, ListConversations { resource, ..list })
+    });
+    let ids = ids.await?;
     let store = Arc::clone(app.engine().store());
     Ok(lines(&app, move |sender| async move {
-        conversations(&*store, &owner, ids, &sender).await?;
+        for id in ids {
+            match Export::new(&*store, &owner, &id).await {
+                // It was deleted meanwhile.
+                Err(StoreError::NotFound {
+                    what: Thing::Conversation,
+                    ..
+                }) => {}
+                export => write(export?, &sender).await?,
+            }
+            if sender.is_closed() {
+                return Ok(());
+            }
+        }
         let mut export = ExportValues::new(&*store, &owner, which.resource);
         while let Some(lines) = export.next().await? {
             if sender.send(Ok(lines.into())).await.is_err() {
@@ -113,42 +136,46 @@ async fn export_all(
     }))
 }
 
-async fn all(
-    app: &App,
-    owner: &Owner,
-    resource: Option<&str>,
-) -> Result<Vec<ConversationId>, Problem> {
-    let mut ids = Vec::new();
-    let mut list = ListConversations {
-        resource: resource.map(str::to_owned),
-        limit: Some(500),
-        ..ListConversations::default()
-    };
+/// All conversations that `page` lists, the ones written to last first. One that is written to meanwhile goes to the
+/// front of the list, past which the listing is by then: what was written to since it began is listed again, until a
+/// page has all of that.
+async fn all<F, E>(page: impl Fn(ListConversations) -> F) -> Result<BTreeSet<ConversationId>, E>
+where
+    F: Future<Output = Result<ConversationPage, E>>,
+{
+    let mut ids = BTreeSet::new();
+    let mut since = None;
     loop {
-        let page = app.engine().conversations(owner, list.clone()).await?;
-        ids.extend(page.conversations.into_iter().map(|record| record.id));
-        if page.next.is_none() {
+        let (before, mut pages, mut newest) = (ids.len(), 0, since);
+        let mut list = ListConversations {
+            updated_since: since,
+            limit: Some(PAGE),
+            ..ListConversations::default()
+        };
+        loop {
+            let listed = page(list.clone()).await?;
+            pages += 1;
+            newest = newest.max(listed.conversations.first().map(|first| first.updated_ms));
+            ids.extend(listed.conversations.into_iter().map(|record| record.id));
+            list.after = listed.next;
+            if list.after.is_none() {
+                break;
+            }
+        }
+        if pages == 1 || ids.len() == before {
             return Ok(ids);
         }
-        list.after = page.next;
+        since = newest;
     }
 }
 
 type Piece = Result<Bytes, std::io::Error>;
 
-async fn conversations(
-    store: &dyn Store,
-    owner: &Owner,
-    ids: Vec<ConversationId>,
-    sender: &Sender<Piece>,
-) -> Result<(), StoreError> {
-    for id in ids {
-        let mut export = Export::new(store, owner, &id).await?;
-        while let Some(lines) = export.next().await? {
-            // Nobody reads on.
-            if sender.send(Ok(lines.into())).await.is_err() {
-                return Ok(());
-            }
+async fn write(mut export: Export<'_>, sender: &Sender<Piece>) -> Result<(), StoreError> {
+    while let Some(lines) = export.next().await? {
+        // Nobody reads on.
+        if sender.send(Ok(lines.into())).await.is_err() {
+            break;
         }
     }
     Ok(())
@@ -201,36 +228,30 @@ async fn import(
     request: Request,
 ) -> Result<Json<ImportedDocument>, Problem> {
     must_be(&[LINES], request.headers())?;
-    let store = app.engine().store();
-    let longest = Import::longest_line(store.limits());
-    let mut coming = request.into_body().into_data_stream();
-    let mut held: Vec<u8> = Vec::new();
-    let mut taking = Taking::new(&**store, &owner);
-    while let Some(piece) = coming.next().await {
-        let piece =
-            piece.map_err(|_| Problem::new(Code::BadBody, "the body ended before its end"))?;
-        held.extend_from_slice(&piece);
-        let mut done = 0;
-        while let Some(end) = held
-            .get(done..)
-            .and_then(|rest| rest.iter().position(|byte| *byte == b'\n'))
-        {
-            taking
-                .line(held.get(done..done + end).unwrap_or_default())
-                .await?;
-            done += end + 1;
-        }
-        held.drain(..done);
-        if held.len() > longest {
-            let detail = format!("line {} is longer than {longest} bytes", taking.number + 1);
-            return Err(Problem::new(Code::BodyTooLarge, detail));
+    let store = Arc::clone(app.engine().store());
+    let taking = take(store, owner, request.into_body());
+    // Beside the request: if the caller goes away, what is half here is still taken back.
+    match app.tasks().spawn(caught(taking)).await {
+        Ok(Ok(taken)) => taken.map(Json),
+        _ => {
+            let code = Code::Of("fault", StatusCode::INTERNAL_SERVER_ERROR);
+            Err(Problem::new(code, PANICKED))
         }
     }
-    if !held.is_empty() {
-        taking.line(&held).await?;
+}
+
+async fn take(
+    store: Arc<dyn Store>,
+    owner: Owner,
+    body: Body,
+) -> Result<ImportedDocument, Problem> {
+    let mut taking = Taking::new(&*store, &owner);
+    let taken = taking.all(body).await;
+    if taken.is_err() {
+        // What is not at its end is refused there, and taken back.
+        let _ = taking.end().await;
     }
-    taking.end().await?;
-    Ok(Json(taking.done))
+    taken.map(|()| taking.done)
 }
 
 /// One conversation or lot of values on its way in.
@@ -259,6 +280,37 @@ impl<'a> Taking<'a> {
             before: 0,
             done: ImportedDocument::default(),
         }
+    }
+
+    async fn all(&mut self, body: Body) -> Result<(), Problem> {
+        let longest = Import::longest_line(self.store.limits());
+        let mut coming = body.into_data_stream();
+        let mut held: Vec<u8> = Vec::new();
+        while let Some(piece) = coming.next().await {
+            let piece =
+                piece.map_err(|_| Problem::new(Code::BadBody, "the body ended before its end"))?;
+            // What was held before has no line end.
+            let (mut done, mut searched) = (0, held.len());
+            held.extend_from_slice(&piece);
+            while let Some(end) = held
+                .get(searched..)
+                .and_then(|rest| rest.iter().position(|byte| *byte == b'\n'))
+            {
+                let end = searched + end;
+                self.line(held.get(done..end).unwrap_or_default()).await?;
+                done = end + 1;
+                searched = done;
+            }
+            held.drain(..done);
+            if held.len() > longest {
+                let detail = format!("line {} is longer than {longest} bytes", self.number + 1);
+                return Err(Problem::new(Code::BodyTooLarge, detail));
+            }
+        }
+        if !held.is_empty() {
+            self.line(&held).await?;
+        }
+        self.end().await
     }
 
     async fn line(&mut self, line: &[u8]) -> Result<(), Problem> {
@@ -304,5 +356,55 @@ impl<'a> Taking<'a> {
         let line = self.before + error.line;
         let problem = Problem::from(error.source).with("line", line.into());
         problem.with("imported", serde_json::json!(self.done.conversations))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::RefCell;
+    use std::convert::Infallible;
+
+    use contexture::store::{Conversation, Cursor};
+
+    use super::*;
+
+    /// A list of two a page in which, behind the first page, what is named is written to.
+    #[tokio::test]
+    async fn what_is_written_to_while_it_is_listed_is_not_missed() {
+        let store = contexture::store::MemoryStore::new();
+        let owner = Owner::local();
+        let mut there = Vec::new();
+        for (updated_ms, id) in (0..6).zip(["f", "e", "d", "c", "b", "a"]) {
+            let new = contexture::store::NewConversation::new(id.parse().unwrap(), updated_ms);
+            there.push(store.create_conversation(&owner, new).await.unwrap());
+        }
+        let (there, touched) = (RefCell::new(there), RefCell::new(vec!["e", "c", "d"]));
+        let page = async |list: ListConversations| {
+            let mut there = there.borrow_mut();
+            there.sort_by_key(|one| std::cmp::Reverse(one.updated_ms));
+            let behind = |one: &&Conversation| {
+                one.updated_ms >= list.updated_since.unwrap_or(0)
+                    && (list.after.as_ref()).is_none_or(|after| one.updated_ms < after.updated_ms)
+            };
+            let mut conversations: Vec<_> = there.iter().filter(behind).cloned().collect();
+            let next = conversations.get(1).filter(|_| conversations.len() > 2);
+            let next = next.map(|last| Cursor {
+                updated_ms: last.updated_ms,
+                id: last.id.clone(),
+            });
+            conversations.truncate(2);
+            if let Some(id) = touched.borrow_mut().pop() {
+                let newest = there.iter().map(|one| one.updated_ms).max();
+                let found = there.iter_mut().find(|one| one.id.as_str() == id);
+                found.unwrap().updated_ms = newest.unwrap() + 1;
+            }
+            Ok::<_, Infallible>(ConversationPage {
+                conversations,
+                next,
+            })
+        };
+        let Ok(ids) = all(page).await;
+        let ids: Vec<&str> = ids.iter().map(ConversationId::as_str).collect();
+        assert_eq!(ids, ["a", "b", "c", "d", "e", "f"]);
     }
 }

@@ -1,6 +1,9 @@
 //! Conversations out and in.
 
-use reqwest::Method;
+use contexture::user;
+use reqwest::{Method, StatusCode};
+use tokio::io::AsyncWriteExt as _;
+use tokio::net::TcpStream;
 
 use crate::messages::talk;
 use crate::stand::{Answer, Stand};
@@ -70,6 +73,49 @@ async fn what_is_broken_is_refused_whole() {
         .send(json)
         .await
         .refused(415, "unsupported_media_type");
+}
+
+#[tokio::test]
+async fn what_is_half_is_taken_back_however_it_ended() {
+    let stand = Stand::new().await;
+    let path = talk(&stand, "a", &["one", "two"]).await;
+    let lines = stand.get(&format!("{path}/export")).await.text;
+    let half: String = lines.split_inclusive('\n').take(2).collect();
+    let other = Stand::new().await;
+    let request = other
+        .request(Method::POST, "/api/v1/import")
+        .header("content-type", "application/jsonl")
+        .body([half.as_bytes(), b"\xff\n"].concat());
+    other.send(request).await.refused(400, "bad_body");
+    other.get(&path).await.refused(404, "not_found");
+
+    let until = async |status: StatusCode| while other.get(&path).await.status != status {};
+    let mut stream = TcpStream::connect(other.address).await.unwrap();
+    let head = "POST /api/v1/import HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/jsonl\r\n\
+                content-length: 100000\r\n\r\n";
+    let sent = [head, half.as_str()].concat();
+    stream.write_all(sent.as_bytes()).await.unwrap();
+    until(StatusCode::OK).await;
+    drop(stream);
+    until(StatusCode::NOT_FOUND).await;
+}
+
+#[tokio::test]
+async fn what_is_deleted_before_its_turn_is_left_out() {
+    let stand = Stand::new().await;
+    // More than is on its way while nobody reads.
+    let long = stand.engine.conversation("a").open().await.unwrap();
+    for _ in 0..24 {
+        long.save([user("x".repeat(1 << 20))]).await.unwrap();
+    }
+    let gone = talk(&stand, "b", &["two"]).await;
+    talk(&stand, "c", &["three"]).await;
+    let export = stand.request(Method::GET, "/api/v1/export");
+    let mut answer = export.send().await.unwrap();
+    answer.chunk().await.unwrap();
+    stand.send(stand.request(Method::DELETE, &gone)).await.ok();
+    let rest = answer.text().await.unwrap();
+    assert!(rest.contains(r#""id":"c""#) && !rest.contains(r#""id":"b""#));
 }
 
 #[tokio::test]
