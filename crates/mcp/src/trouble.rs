@@ -2,9 +2,10 @@
 //!
 //! A call that failed is an answer of the protocol (`isError`), so that the model reads what to do; only what is no
 //! call at all is an error of the protocol. What belongs to another owner is not found, in the same words as what
-//! nobody has.
+//! nobody has. What went wrong in this process (a damaged file, a full disk) is told by its kind alone; the rest goes
+//! to the log, as paths and a database's words are nobody's business.
 
-use std::error::Error as _;
+use std::error::Error;
 use std::fmt::Write as _;
 
 use contexture::EngineError;
@@ -73,14 +74,16 @@ impl Trouble {
 
 impl From<EngineError> for Trouble {
     fn from(error: EngineError) -> Self {
-        let mut message = error.to_string();
-        let mut source = error.source();
-        while let Some(cause) = source {
-            let _ = write!(message, ": {cause}");
-            source = cause.source();
-        }
+        let kind = error.kind();
+        let message = match is_fault(&error) {
+            true => {
+                tracing::error!(error = %chain(&error), "a request failed");
+                format!("the server failed ({kind}); its log says how")
+            }
+            false => chain(&error),
+        };
         Self {
-            kind: error.kind(),
+            kind,
             message,
             hint: hint(&error),
             retryable: error.is_retryable(),
@@ -98,6 +101,34 @@ impl From<contexture::ir::Error> for Trouble {
     fn from(error: contexture::ir::Error) -> Self {
         EngineError::from(error).into()
     }
+}
+
+/// An error and its causes in one line.
+fn chain(error: &dyn Error) -> String {
+    let mut text = error.to_string();
+    let mut source = error.source();
+    while let Some(cause) = source {
+        let _ = write!(text, ": {cause}");
+        source = cause.source();
+    }
+    text
+}
+
+/// Whether this process failed, whatever it was asked.
+const fn is_fault(error: &EngineError) -> bool {
+    matches!(
+        error,
+        EngineError::Store(
+            StoreError::Storage { .. }
+                | StoreError::Damaged { .. }
+                | StoreError::Newer { .. }
+                | StoreError::Older { .. }
+        ) | EngineError::StoredItem { .. }
+            | EngineError::StoredState { .. }
+            | EngineError::Layers(_)
+            | EngineError::LayerState(_)
+            | EngineError::Offload(_)
+    )
 }
 
 fn hint(error: &EngineError) -> Option<&'static str> {
@@ -126,4 +157,27 @@ fn hint(error: &EngineError) -> Option<&'static str> {
         EngineError::EmptyBranch { .. } => "name a branch that has items: list_branches",
         _ => return None,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use contexture::store::StorageFault;
+
+    use super::*;
+
+    #[test]
+    fn a_fault_is_told_by_its_kind_alone() {
+        let trouble = Trouble::from(StoreError::Storage {
+            path: "/srv/secret-place.db".into(),
+            fault: StorageFault::Full,
+            source: Some("SQLITE_FULL in table nodes".into()),
+        });
+        let told = serde_json::to_string(&trouble.clone().into_result()).unwrap();
+        for hidden in ["secret-place", "SQLITE", "nodes"] {
+            assert!(!told.contains(hidden), "{told}");
+        }
+        assert!(told.contains(trouble.kind), "{told}");
+        let named = Trouble::from(StoreError::not_found(Thing::Branch, "gone"));
+        assert!(named.text().contains("gone"));
+    }
 }
