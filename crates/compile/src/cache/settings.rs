@@ -66,7 +66,7 @@ pub(crate) const fn scoped(format: Format) -> &'static [(&'static str, &'static 
             ("prompt_cache_key", "prompt_cache_key_changed"),
             ("service_tier", "service_tier_changed"),
         ],
-        Format::Gemini => &[("cachedContent", "")],
+        Format::Gemini => &[("cachedContent", ""), ("cached_content", "")],
         Format::Anthropic | Format::Ui | Format::Items => &[],
     }
 }

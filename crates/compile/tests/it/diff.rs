@@ -312,3 +312,20 @@ fn hostile_requests_are_refused_or_compared() {
         let _ = contexture_wire::marks(Format::Anthropic, &element);
     }
 }
+
+#[test]
+fn another_cache_object_is_another_scope_however_it_is_spelled() {
+    for name in ["cachedContent", "cached_content"] {
+        let named = |object: &str| json!({"contents": [{"role": "user", "parts": [{"text": long("a")}]}], name: object});
+        let gemini = |second| {
+            diff(
+                Format::Gemini,
+                "gemini-2.5-pro",
+                &named("a"),
+                &named(second),
+            )
+        };
+        assert_eq!(gemini("b").difference.unwrap().path, name);
+        assert_eq!(gemini("a").difference, None);
+    }
+}

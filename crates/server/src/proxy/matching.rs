@@ -78,7 +78,12 @@ impl Asked {
 impl Read {
     /// Whether it goes on from a history that the provider holds.
     pub(crate) fn is_elsewhere(&self) -> bool {
-        let names = ["previous_response_id", "conversation", "cachedContent"];
+        let names = [
+            "previous_response_id",
+            "conversation",
+            "cachedContent",
+            "cached_content",
+        ];
         names.iter().any(|name| self.field(name).is_some())
     }
 

@@ -178,6 +178,24 @@ async fn what_the_provider_refuses_is_sent_again_as_it_came() {
 }
 
 #[tokio::test]
+async fn what_goes_on_from_a_history_elsewhere_is_never_changed() {
+    let proxied = with("window = { turns = 1 }\npays = \"fits\"\n").await;
+    let turn = |role: &str, text: &str| json!({"role": role, "parts": [{"text": text}]});
+    let history = [turn("user", "one"), turn("model", "1"), turn("user", "two")];
+    for (name, is_changed) in [
+        ("cachedContent", false),
+        ("cached_content", false),
+        ("labels", true),
+    ] {
+        let body = json!({"contents": history, name: "cachedContents/a"});
+        let path = "/v1beta/models/gemini-2.5-pro:generateContent";
+        proxied.ask(path, &body).await.ok();
+        let (sent, came) = (sent(&proxied).pop().unwrap(), body.to_string());
+        assert_eq!(sent != came, is_changed, "{sent}");
+    }
+}
+
+#[tokio::test]
 async fn tools_that_are_denied_are_not_offered_whatever_is_asked_for() {
     let more = "[policies.safe.tools]\ndeny = [\"rm\"]\n[policies.open]\n\
         [[routes]]\nmodel = \"gpt-4*\"\npolicy = \"safe\"\n";
