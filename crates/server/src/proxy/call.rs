@@ -1,7 +1,11 @@
 //! Which requests ask a model something, and in which format. All others are passed on unread.
+//!
+//! A path is read as hosts may read it, however it is written: with escapes, empty steps, or in capitals. It is passed on as
+//! it came.
 
 use axum::http::Method;
 use contexture::Format;
+use percent_encoding::percent_decode_str;
 
 use crate::config::UpstreamFormat;
 use crate::proxy::place::Place;
@@ -20,21 +24,43 @@ impl Call {
         if method != Method::POST {
             return None;
         }
-        let asks = |end: &str| place.path.trim_end_matches('/').ends_with(end);
+        let path = plain(place.path);
+        let steps = path.to_ascii_lowercase();
+        let asks = |end: &str| steps.ends_with(end);
         let (format, model) = match place.upstream.format {
             UpstreamFormat::OpenAi if asks("/chat/completions") => (Format::OpenAiChat, None),
             UpstreamFormat::OpenAi if asks("/responses") => (Format::OpenAiResponses, None),
             UpstreamFormat::Anthropic if asks("/messages") => (Format::Anthropic, None),
-            UpstreamFormat::Gemini => (Format::Gemini, Some(gemini(place.path)?)),
+            UpstreamFormat::Gemini => {
+                let (model, verb) = gemini(&path)?;
+                if !matches!(verb, "generateContent" | "streamGenerateContent") {
+                    return None;
+                }
+                (Format::Gemini, Some(model.to_owned()))
+            }
             _ => return None,
         };
         Some(Self { format, model })
     }
 }
 
-/// The model of `…/models/{model}:generateContent`, or of the path for streams.
-fn gemini(path: &str) -> Option<String> {
+/// The model that a path of Gemini's names, whatever is asked of it.
+pub(crate) fn model_in(place: &Place<'_>) -> Option<String> {
+    let path = plain(place.path);
+    let is_gemini = place.upstream.format == UpstreamFormat::Gemini;
+    let (model, _) = gemini(&path).filter(|_| is_gemini)?;
+    Some(model.to_owned())
+}
+
+/// A path without escapes and empty steps.
+fn plain(path: &str) -> String {
+    let path = percent_decode_str(path).decode_utf8_lossy();
+    let steps = path.split('/').filter(|step| !step.is_empty());
+    steps.flat_map(|step| ["/", step]).collect()
+}
+
+/// The model of `…/models/{model}:{verb}`, and the verb.
+fn gemini(path: &str) -> Option<(&str, &str)> {
     let (_, rest) = path.rsplit_once("/models/")?;
-    let (model, verb) = rest.rsplit_once(':')?;
-    matches!(verb, "generateContent" | "streamGenerateContent").then(|| model.to_owned())
+    rest.rsplit_once(':')
 }

@@ -1,7 +1,8 @@
 //! Which policy a request gets: the one it asks for, else that of the first route that fits.
 //!
 //! Which tools may be offered and what is redacted is the route's word, whatever the request asks for; a policy that it
-//! names can only take more away.
+//! names can only take more away. It fails closed: where a route by model has such a word, a request whose model cannot
+//! be read does not pass.
 
 use axum::http::{HeaderMap, StatusCode};
 use bytes::Bytes;
@@ -12,7 +13,8 @@ use serde::Deserialize;
 use crate::app::App;
 use crate::config::{Config, PolicyConfig, RedactConfig, RouteConfig, ToolsConfig};
 use crate::keys::Principal;
-use crate::proxy::call::Call;
+use crate::proxy::call::{Call, model_in};
+use crate::proxy::headers;
 use crate::proxy::place::Place;
 use crate::proxy::refusal::Refusal;
 use crate::proxy::wishes::Wishes;
@@ -38,14 +40,15 @@ pub(crate) struct Asking<'a> {
 
 impl<'a> Choice<'a> {
     /// # Errors
-    /// There is no policy of the name that is asked for.
+    /// There is no policy of the name that is asked for, or it takes the model to say what holds, and that cannot be
+    /// read.
     pub(crate) async fn of(
         app: &'a App,
         asking: &Asking<'_>,
         wishes: &Wishes,
     ) -> Result<Self, Refusal> {
         let config = app.config();
-        let route = asking.route(config).await;
+        let route = asking.route(config).await?;
         let Some(name) = &wishes.policy else {
             return Ok(Self {
                 policy: route,
@@ -92,49 +95,74 @@ impl<'a> Choice<'a> {
 }
 
 impl Asking<'_> {
-    async fn route<'c>(&self, config: &'c Config) -> Option<(&'c str, &'c PolicyConfig)> {
-        let by_model = config.routes.iter().any(|route| route.model.is_some());
-        let named = self.call.and_then(|call| call.model.as_ref());
-        let model = match (named, by_model) {
-            (Some(model), _) => Some(model.clone()),
-            (None, true) => self.model(config.server.limits.body_bytes).await,
-            (None, false) => None,
-        };
-        let route = config
-            .routes
-            .iter()
-            .find(|route| self.is_on(route, model.as_deref()))?;
-        let (name, policy) = config.policies.get_key_value(&route.policy)?;
-        Some((name, policy))
+    /// Whether it is JSON, or has to be: its strings may be redacted.
+    pub(crate) fn is_read(&self) -> bool {
+        self.call.is_some() || !self.body.is_empty() && headers::is_json(self.headers)
     }
 
-    fn is_on(&self, route: &RouteConfig, model: Option<&str>) -> bool {
-        let RouteConfig {
-            upstream,
-            model: pattern,
-            key,
-            ..
-        } = route;
+    async fn route<'c>(
+        &self,
+        config: &'c Config,
+    ) -> Result<Option<(&'c str, &'c PolicyConfig)>, Refusal> {
+        let by_model = config.routes.iter().any(|route| route.model.is_some());
+        let named = model_in(self.place);
+        let model = match (named, by_model) {
+            (Some(model), _) => Ok(Some(model)),
+            (None, true) => self.model(config.server.limits.body_bytes).await,
+            (None, false) => Ok(None),
+        };
+        for route in config.routes.iter().filter(|route| self.is_on(route)) {
+            let policy = config.policies.get_key_value(&route.policy);
+            let policy = policy.map(|(name, policy)| (name.as_str(), policy));
+            match (&route.model, &model) {
+                (None, _) => return Ok(policy),
+                (Some(pattern), Ok(model)) => {
+                    let is_it = |model: &String| is_like(pattern, model);
+                    if model.as_ref().is_some_and(is_it) {
+                        return Ok(policy);
+                    }
+                }
+                (Some(_), Err(Unreadable)) => {
+                    if policy.is_some_and(|(_, policy)| self.is_held_back_by(policy)) {
+                        return Err(unreadable());
+                    }
+                }
+            }
+        }
+        Ok(None)
+    }
+
+    /// Whether a route is for such requests, whatever their model.
+    fn is_on(&self, route: &RouteConfig) -> bool {
         let is = |said: &Option<String>, own: Option<&str>| {
             said.as_deref().is_none_or(|said| own == Some(said))
         };
-        let fits = |pattern: &String| model.is_some_and(|model| is_like(pattern, model));
-        is(upstream, Some(&self.place.upstream.name))
-            && is(key, self.principal.key.as_deref())
-            && pattern.as_ref().is_none_or(fits)
+        is(&route.upstream, Some(&self.place.upstream.name))
+            && is(&route.key, self.principal.key.as_deref())
     }
 
-    /// The model that the body names.
-    async fn model(&self, most: usize) -> Option<String> {
+    /// Whether a policy may take something out of it that must not pass.
+    fn is_held_back_by(&self, policy: &PolicyConfig) -> bool {
+        let by_tools = self.call.is_some() && !policy.tools.allows_all();
+        by_tools || self.is_read() && policy.redact.on().is_some()
+    }
+
+    /// The model that the body names. One that is named twice is not known: not every host reads the same.
+    async fn model(&self, most: usize) -> Result<Option<String>, Unreadable> {
         #[derive(Deserialize)]
         struct Body {
             model: Option<String>,
         }
         let body = unpacked_whole(self.headers, self.body.clone(), most).await;
-        let body: Body = serde_json::from_slice(&body.ok()?).ok()?;
-        body.model
+        let body = body.map_err(|_| Unreadable)?;
+        let body: Body = serde_json::from_slice(&body).map_err(|_| Unreadable)?;
+        Ok(body.model)
     }
 }
+
+/// A body that does not say which model it is for.
+#[derive(Clone, Copy, Debug)]
+struct Unreadable;
 
 /// Whether a name is like a pattern, in which `*` stands for any characters.
 fn is_like(pattern: &str, name: &str) -> bool {
@@ -147,6 +175,11 @@ fn is_like(pattern: &str, name: &str) -> bool {
     let ends = name.char_indices().map(|(at, _)| at).chain([name.len()]);
     ends.filter_map(|at| name.get(at..))
         .any(|end| is_like(rest, end))
+}
+
+fn unreadable() -> Refusal {
+    let message = "the request's model cannot be read, and what may be sent to some models is restricted here";
+    Refusal::new(StatusCode::BAD_REQUEST, "unreadable", message)
 }
 
 fn unknown(name: &str, config: &Config) -> Refusal {

@@ -71,18 +71,17 @@ async fn through(
     let mut headers = parts.headers.clone();
     let mut body = whole(app, body).await?;
     let call = Call::of(&parts.method, place);
+    let asking = Asking {
+        place,
+        call: call.as_ref(),
+        principal: &principal,
+        headers: &headers,
+        body: &body,
+    };
+    let is_read = asking.is_read();
     let choice = match call.is_none() && body.is_empty() {
         true => Choice::default(),
-        false => {
-            let asking = Asking {
-                place,
-                call: call.as_ref(),
-                principal: &principal,
-                headers: &headers,
-                body: &body,
-            };
-            Choice::of(app, &asking, &wishes).await?
-        }
+        false => Choice::of(app, &asking, &wishes).await?,
     };
     let tools = choice.tools();
     if let Some(call) = call.as_ref().filter(|_| !tools.is_empty()) {
@@ -93,7 +92,6 @@ async fn through(
             out.headers.remove(CONTENT_ENCODING);
         }
     }
-    let is_read = call.is_some() || !body.is_empty() && headers::is_json(&headers);
     let secrets = choice.secrets().filter(|_| is_read);
     let redacted = without(app, secrets.as_ref(), &headers, &body).await?;
     if redacted.is_some() {

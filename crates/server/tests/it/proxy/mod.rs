@@ -3,6 +3,7 @@
 mod apart;
 mod compacting;
 mod credentials;
+mod denying;
 mod failing;
 mod injecting;
 mod keeping;
