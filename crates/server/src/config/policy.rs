@@ -138,8 +138,27 @@ impl ToolsConfig {
     /// Whether a tool of this name may be offered.
     #[must_use]
     pub fn allows(&self, name: &str) -> bool {
-        let allowed = |allow: &BTreeSet<String>| allow.contains(name);
-        self.allow.as_ref().is_none_or(allowed) && !self.deny.contains(name)
+        self.allows_spelled(&[name])
+    }
+
+    /// The same of one that is spelled in several ways: none of them may be denied, and one has to be allowed.
+    pub(crate) fn allows_spelled(&self, names: &[impl AsRef<str>]) -> bool {
+        let has = |set: &BTreeSet<String>| names.iter().any(|name| set.contains(name.as_ref()));
+        self.allow.as_ref().is_none_or(has) && !has(&self.deny)
+    }
+
+    /// What is left where another's word holds as well. How many are selected is still its own word.
+    #[must_use]
+    pub(crate) fn within(&self, other: &Self) -> Self {
+        let allow = match (&self.allow, &other.allow) {
+            (Some(own), Some(other)) => Some(own & other),
+            (own, other) => own.as_ref().or(other.as_ref()).cloned(),
+        };
+        Self {
+            allow,
+            deny: &self.deny | &other.deny,
+            select: self.select,
+        }
     }
 
     /// Whether every tool may be offered.

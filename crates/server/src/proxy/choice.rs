@@ -63,10 +63,11 @@ impl<'a> Choice<'a> {
         })
     }
 
-    /// What says which tools may be offered; nothing where all may.
-    pub(crate) fn tools(&self) -> Vec<&'a ToolsConfig> {
-        let tools = self.policies().map(|policy| &policy.tools);
-        tools.filter(|tools| !tools.allows_all()).collect()
+    /// Which tools may be offered.
+    pub(crate) fn tools(&self) -> ToolsConfig {
+        let mut tools = self.policies().map(|policy| &policy.tools);
+        let own = tools.next().cloned().unwrap_or_default();
+        tools.fold(own, |own, other| own.within(other))
     }
 
     /// What is taken out of the request's strings; `None` where they stay.
@@ -87,10 +88,13 @@ impl<'a> Choice<'a> {
         own.into_iter().chain(self.route)
     }
 
-    /// The policy, if it may change what is said.
-    pub(crate) fn rewriting(&self) -> Option<&'a PolicyConfig> {
-        let (_, policy) = self.policy?;
-        policy.rewrites().then_some(policy)
+    /// The policy, if it may change what is said. Which tools may be offered holds for ours too.
+    pub(crate) fn rewriting(&self) -> Option<PolicyConfig> {
+        let (_, policy) = self.policy.filter(|(_, policy)| policy.rewrites())?;
+        Some(PolicyConfig {
+            tools: self.tools(),
+            ..policy.clone()
+        })
     }
 }
 

@@ -1,6 +1,7 @@
 //! Tools that may not be offered, taken out of a request's text. All else of it stays as it was written.
 //!
-//! It fails closed: what cannot be read does not pass.
+//! It fails closed: what cannot be read does not pass, and of a tool that says several names each must be allowed, as not
+//! every host reads the same of them.
 
 use axum::http::StatusCode;
 use contexture::Format;
@@ -13,6 +14,8 @@ use crate::proxy::refusal::Refusal;
 
 /// Fields that list tools.
 const LISTS: [&str; 2] = ["tools", "functions"];
+/// Fields that offer what no list says: they are tools of their own names.
+const ALONE: [&str; 2] = ["web_search_options", "mcp_servers"];
 /// Fields that make sense beside tools only.
 const BESIDE: [&str; 6] = [
     "tool_choice",
@@ -22,19 +25,20 @@ const BESIDE: [&str; 6] = [
     "tool_config",
     "allowed_tools",
 ];
+/// Types of tools of the client's, which have a name beside.
+const NAMED: [&str; 3] = ["function", "custom", "namespace"];
 /// Where Gemini lists functions within a tool.
 const DECLARED: [&str; 2] = ["functionDeclarations", "function_declarations"];
 
-/// The request with those of its tools that all rules allow; `None` if those are all it has.
+/// The request with those of its tools that may be offered; `None` if those are all it has.
 ///
 /// # Errors
 /// It cannot be read, or insists on a tool that may not be offered.
 pub(crate) fn restricted(
     format: Format,
     body: &str,
-    rules: &[&ToolsConfig],
+    rule: &ToolsConfig,
 ) -> Result<Option<String>, Refusal> {
-    let may = |name: &str| rules.iter().all(|rule| rule.allows(name));
     let fields = Fields::parse(body).map_err(|_| unreadable())?;
     let mut members: Vec<(&str, String)> = Vec::new();
     let (mut changed, mut left) = (false, false);
@@ -43,13 +47,19 @@ pub(crate) fn restricted(
             true => serde_json::from_str(value.get()).map_err(|_| unreadable())?,
             false => None,
         };
+        let is_alone = ALONE.contains(&name) && value.get() != "null";
+        if is_alone && !rule.allows(name) {
+            changed = true;
+            continue;
+        }
+        left |= is_alone;
         let Some(list) = list else {
             members.push((name, value.get().to_owned()));
             continue;
         };
         let mut kept = Vec::new();
         for tool in &list {
-            kept.extend(allowed(format, tool.get(), &may)?);
+            kept.extend(allowed(format, tool.get(), rule)?);
         }
         let is_whole = kept.len() == list.len()
             && kept
@@ -65,8 +75,11 @@ pub(crate) fn restricted(
         }
     }
     for (name, value) in &members {
-        let insisted = BESIDE.contains(name).then(|| named(value)).flatten();
-        if let Some(tool) = insisted.filter(|tool| !may(tool)) {
+        let is_beside = BESIDE.contains(name);
+        let Some(choice) = Fields::parse(value).ok().filter(|_| is_beside) else {
+            continue;
+        };
+        if let Some(tool) = named(&choice)?.iter().find(|tool| !rule.allows(tool)) {
             let message = format!("`{name}` asks for the tool {tool:?}, which may not be offered");
             return Err(Refusal::new(StatusCode::FORBIDDEN, "tool_denied", message));
         }
@@ -80,22 +93,22 @@ pub(crate) fn restricted(
 }
 
 /// A tool, or what of it may be offered.
-fn allowed(
-    format: Format,
-    tool: &str,
-    may: &impl Fn(&str) -> bool,
-) -> Result<Option<String>, Refusal> {
+fn allowed(format: Format, tool: &str, rule: &ToolsConfig) -> Result<Option<String>, Refusal> {
     let fields = Fields::parse(tool).map_err(|_| unreadable())?;
+    let may = |fields: &Fields<'_>| -> Result<bool, Refusal> {
+        let names = names(format, fields)?;
+        Ok(names.iter().all(|name| rule.allows(name)))
+    };
     if format != Format::Gemini {
-        let name = name(&fields).ok_or_else(unreadable)?;
-        return Ok(may(&name).then(|| tool.to_owned()));
+        return Ok(may(&fields)?.then(|| tool.to_owned()));
     }
     let mut members: Vec<(&str, String)> = Vec::new();
     let mut changed = false;
     for (key, value) in fields.iter() {
         if !DECLARED.contains(&key) {
-            changed |= !may(key);
-            if may(key) {
+            let may = rule.allows_spelled(&spellings(key));
+            changed |= !may;
+            if may {
                 members.push((key, value.get().to_owned()));
             }
             continue;
@@ -104,8 +117,7 @@ fn allowed(
         let mut kept = Vec::new();
         for function in &list {
             let fields = Fields::parse(function.get()).map_err(|_| unreadable())?;
-            let name = name(&fields).ok_or_else(unreadable)?;
-            kept.extend(may(&name).then_some(function.get()));
+            kept.extend(may(&fields)?.then_some(function.get()));
         }
         changed |= kept.len() != list.len();
         if !kept.is_empty() {
@@ -121,29 +133,67 @@ fn allowed(
     })
 }
 
-/// What a tool is called: its name, that of the function in it, or else its type.
-fn name(fields: &Fields<'_>) -> Option<String> {
-    let text = |fields: &Fields<'_>, name: &str| -> Option<String> {
-        serde_json::from_str(fields.get(&[name])?.get()).ok()
-    };
-    let inner = || {
-        let inner = fields.get(&["function"]).or(fields.get(&["custom"]))?;
-        text(&Fields::parse(inner.get()).ok()?, "name")
-    };
-    text(fields, "name")
-        .or_else(inner)
-        .or_else(|| text(fields, "type"))
+/// Both ways in which Gemini reads a member's name: `googleSearch` and `google_search`.
+fn spellings(name: &str) -> [String; 2] {
+    let (mut camel, mut snake) = (String::new(), String::new());
+    let mut begins = false;
+    for letter in name.chars() {
+        match (letter, begins) {
+            ('_', _) => {}
+            (_, true) => camel.push(letter.to_ascii_uppercase()),
+            (_, false) => camel.push(letter),
+        }
+        begins = letter == '_';
+        if letter.is_ascii_uppercase() {
+            snake.push('_');
+        }
+        snake.push(letter.to_ascii_lowercase());
+    }
+    [camel, snake]
 }
 
-/// The tool that a choice insists on.
-fn named(choice: &str) -> Option<String> {
-    let fields = Fields::parse(choice).ok()?;
-    let text = |fields: &Fields<'_>| -> Option<String> {
-        serde_json::from_str(fields.get(&["name"])?.get()).ok()
-    };
-    let inner = fields.get(&["function"]).or(fields.get(&["custom"]));
-    let inner = inner.and_then(|inner| text(&Fields::parse(inner.get()).ok()?));
-    text(&fields).or(inner)
+/// What a tool is called, at least one name: those it says, and its type where that is what it is known by.
+fn names(format: Format, fields: &Fields<'_>) -> Result<Vec<String>, Refusal> {
+    let mut names = named(fields)?;
+    let is_openai = matches!(format, Format::OpenAiChat | Format::OpenAiResponses);
+    let is_unnamed = names.is_empty();
+    let types = texts(fields, "type")?;
+    let told = |kind: &String| is_unnamed || is_openai && !NAMED.contains(&kind.as_str());
+    names.extend(types.into_iter().filter(told));
+    for list in all(fields, &["tools"]) {
+        let tools: Vec<Fields<'_>> = serde_json::from_str(list).map_err(|_| unreadable())?;
+        for tool in &tools {
+            names.extend(named(tool)?);
+        }
+    }
+    match names.is_empty() {
+        true => Err(unreadable()),
+        false => Ok(names),
+    }
+}
+
+/// Every name that a tool or a choice says, itself or in its function.
+fn named(fields: &Fields<'_>) -> Result<Vec<String>, Refusal> {
+    let mut names = texts(fields, "name")?;
+    for inner in all(fields, &["function", "custom"]) {
+        let inner = Fields::parse(inner).map_err(|_| unreadable())?;
+        names.extend(texts(&inner, "name")?);
+    }
+    Ok(names)
+}
+
+/// The texts of a member, however often it is written.
+fn texts(fields: &Fields<'_>, name: &str) -> Result<Vec<String>, Refusal> {
+    let text = |value| serde_json::from_str(value).map_err(|_| unreadable());
+    all(fields, &[name]).map(text).collect()
+}
+
+/// What members of these names say, if anything.
+fn all<'a>(fields: &Fields<'a>, names: &[&str]) -> impl Iterator<Item = &'a str> {
+    let members = fields.iter().filter(|(name, _)| names.contains(name));
+    members
+        .map(|(_, value)| value.get())
+        .filter(|value| *value != "null")
 }
 
 fn unreadable() -> Refusal {
@@ -161,7 +211,7 @@ mod tests {
             ..ToolsConfig::default()
         };
         assert_eq!(
-            restricted(format, body, &[&rule]).unwrap().as_deref(),
+            restricted(format, body, &rule).unwrap().as_deref(),
             expected
         );
     }
@@ -196,6 +246,96 @@ mod tests {
     }
 
     #[test]
+    fn every_name_of_a_tool_must_be_allowed() {
+        let rule = ToolsConfig {
+            allow: Some(["ls", "mcp_toolset"].map(str::to_owned).into()),
+            deny: ["rm".to_owned()].into(),
+            ..ToolsConfig::default()
+        };
+        let left = |format, tool: &str| {
+            let body = format!(r#"{{"tools":[{tool}]}}"#);
+            restricted(format, &body, &rule).unwrap().is_none()
+        };
+        for tool in [
+            r#"{"type":"function","function":{"name":"ls","name":"rm"}}"#,
+            r#"{"type":"function","function":{"name":"rm","name":"ls"}}"#,
+            r#"{"type":"function","function":{"name":"ls"},"function":{"name":"rm"}}"#,
+            r#"{"type":"function","name":"ls","function":{"name":"rm"}}"#,
+            r#"{"type":"function","name":"rm","function":{"name":"ls"}}"#,
+            r#"{"type":"custom","name":"ls","custom":{"name":"rm"}}"#,
+            r#"{"type":"function","name":"ls","n\u0061me":"rm"}"#,
+            r#"{"type":"web_search","name":"ls"}"#,
+            r#"{"type":"function","type":"web_search","name":"ls"}"#,
+            r#"{"type":"namespace","name":"ls","tools":[{"type":"function","name":"rm"}]}"#,
+        ] {
+            assert!(!left(Format::OpenAiChat, tool), "{tool}");
+            assert!(!left(Format::OpenAiResponses, tool), "{tool}");
+        }
+        for tool in [
+            r#"{"type":"function","name":"ls","function":null}"#,
+            r#"{"type":"function","name":"ls","name":"ls"}"#,
+            r#"{"type":"namespace","name":"ls","tools":[{"type":"function","name":"ls"}]}"#,
+        ] {
+            assert!(left(Format::OpenAiResponses, tool), "{tool}");
+        }
+        assert!(left(
+            Format::Anthropic,
+            r#"{"type":"ls_20250124","name":"ls"}"#
+        ));
+        assert!(left(Format::Anthropic, r#"{"type":"mcp_toolset"}"#));
+        let twice = r#"{"functionDeclarations":[{"name":"ls","name":"rm"}]}"#;
+        assert!(!left(Format::Gemini, twice));
+    }
+
+    #[test]
+    fn tools_of_geminis_have_two_spellings() {
+        for (name, said) in [
+            ("googleSearch", "google_search"),
+            ("google_search", "googleSearch"),
+            ("codeExecution", "codeExecution"),
+        ] {
+            let body = format!(r#"{{"tools":[{{"{said}":{{}}}}]}}"#);
+            let names = || [name.to_owned()].into();
+            let allow = ToolsConfig {
+                allow: Some(names()),
+                ..ToolsConfig::default()
+            };
+            assert_eq!(restricted(Format::Gemini, &body, &allow).unwrap(), None);
+            let deny = ToolsConfig {
+                deny: names(),
+                ..ToolsConfig::default()
+            };
+            let left = restricted(Format::Gemini, &body, &deny).unwrap();
+            assert_eq!(left.as_deref(), Some("{}"));
+        }
+    }
+
+    #[test]
+    fn what_is_offered_beside_the_lists_is_a_tool_of_its_name() {
+        let only = |names: &[&str]| ToolsConfig {
+            allow: Some(names.iter().map(|name| (*name).to_owned()).collect()),
+            ..ToolsConfig::default()
+        };
+        for (format, name) in [
+            (Format::OpenAiChat, "web_search_options"),
+            (Format::Anthropic, "mcp_servers"),
+        ] {
+            let body = format!(r#"{{"a":1,"{name}":{{}},"tool_choice":"auto"}}"#);
+            let restricted = |rule: &ToolsConfig| restricted(format, &body, rule).unwrap();
+            assert_eq!(restricted(&only(&["ls"])).as_deref(), Some(r#"{"a":1}"#));
+            assert_eq!(restricted(&only(&[name])), None);
+            let other = ToolsConfig {
+                deny: ["rm".to_owned()].into(),
+                ..ToolsConfig::default()
+            };
+            assert_eq!(restricted(&other), None);
+        }
+        let nothing = r#"{"mcp_servers":null}"#;
+        let restricted = restricted(Format::Anthropic, nothing, &only(&["ls"]));
+        assert_eq!(restricted.unwrap(), None);
+    }
+
+    #[test]
     fn what_insists_or_cannot_be_read_does_not_pass() {
         let rule = ToolsConfig {
             allow: Some(["ls".to_owned()].into()),
@@ -207,8 +347,11 @@ mod tests {
             r#"{"tools":[7]}"#,
             r#"{"tools":[],"tool_choice":{"type":"function","function":{"name":"rm"}}}"#,
             r#"{"tools":[],"tool_choice":{"type":"tool","name":"rm"}}"#,
+            r#"{"tools":[],"tool_choice":{"type":"tool","name":"ls","name":"rm"}}"#,
+            r#"{"tools":[{"type":"function","name":7}]}"#,
+            r#"{"tools":[{"type":"function","name":"ls","function":"rm"}]}"#,
         ] {
-            restricted(Format::OpenAiChat, body, &[&rule]).unwrap_err();
+            restricted(Format::OpenAiChat, body, &rule).unwrap_err();
         }
     }
 }

@@ -84,7 +84,7 @@ async fn through(
         false => Choice::of(app, &asking, &wishes).await?,
     };
     let tools = choice.tools();
-    if let Some(call) = call.as_ref().filter(|_| !tools.is_empty()) {
+    if let Some(call) = call.as_ref().filter(|_| !tools.allows_all()) {
         let text = unpacked(app, &headers, &body).await?;
         if let Some(text) = restricted(call.format, &text, &tools)? {
             body = text.into();
@@ -104,6 +104,7 @@ async fn through(
         None => None,
     };
     let listening = call.map(|call| {
+        let policy = choice.rewriting();
         let document = RequestDocument {
             policy: choice.policy.map(|(name, _)| name.to_owned()),
             ..RequestDocument::of(&place.upstream.name, wishes.conversation.as_ref())
@@ -122,20 +123,20 @@ async fn through(
             redacted,
             wishes,
             conversation_from: place.upstream.conversation_from.clone(),
-            by_user: choice.rewriting().is_some_and(is_by_user),
+            by_user: policy.as_ref().is_some_and(is_by_user),
             skills: choice
                 .policy
                 .and_then(|(name, _)| app.skills_of(name).cloned()),
             most: app.config().server.limits.body_bytes,
             room,
         };
-        let policy = choice.rewriting();
-        let (answering, rewriting) = listen_in(app, asked, policy.cloned(), telling.clone());
+        let patience = policy.as_ref().map(patience);
+        let (answering, rewriting) = listen_in(app, asked, policy, telling.clone());
         Listening {
             id,
             telling,
             answering,
-            rewriting: policy.map(|policy| (rewriting, patience(policy))),
+            rewriting: patience.map(|patience| (rewriting, patience)),
             wait,
         }
     });

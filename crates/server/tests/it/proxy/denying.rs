@@ -10,7 +10,7 @@ use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
 
 use super::policies::{all, sent};
-use super::{Proxied, chat, says};
+use super::{Proxied, chat, said, says};
 use crate::stand::Answer;
 
 const CHAT: &str = "/v1/chat/completions";
@@ -156,5 +156,30 @@ async fn a_path_is_known_however_it_is_written() {
         let last = received.last().unwrap();
         assert_eq!(Some(&*last.target), path.strip_prefix("/gemini"));
         assert_eq!(&last.body[..], br#"{"contents":[]}"#, "{path}");
+    }
+}
+
+#[tokio::test]
+async fn the_routes_word_on_tools_holds_for_ours_too() {
+    let long = format!("line\n{}", "words and words\n".repeat(100));
+    let history = [
+        says("Look"),
+        json!({"role": "assistant", "tool_calls": [{"id": "a", "type": "function",
+            "function": {"name": "ls", "arguments": "{}"}}]}),
+        json!({"role": "tool", "tool_call_id": "a", "content": long}),
+    ];
+    let own = "memory = { tools = true }\npreview = 600\npays = \"fits\"\n";
+    let without = "deny = [\"read_context\", \"create_memory\"]";
+    for (rules, expected) in [("", 4), (without, 0), ("allow = [\"ls\"]", 0)] {
+        let more = format!(
+            "[policies.own]\n{own}[policies.safe]\ntools = {{ {rules} }}\n[[routes]]\npolicy = \"safe\"\n"
+        );
+        let proxied = over(&more).await;
+        let named = [("x-contexture-policy", "own")];
+        let answer = proxied.ask_with(CHAT, &chat(&history), &named).await;
+        said(&answer);
+        let sent = sent(&proxied).pop().unwrap();
+        assert!(!sent.contains(&*long.replace('\n', "\\n")), "{sent}");
+        assert_eq!(names(&sent).len(), expected, "{rules}: {sent}");
     }
 }
