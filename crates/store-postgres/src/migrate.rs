@@ -16,7 +16,7 @@ use crate::pool::Server;
 use crate::row::get;
 
 /// The newest format this version knows.
-pub const FORMAT: u32 = 5;
+pub const FORMAT: u32 = 6;
 
 /// A step from one format to the next.
 struct Migration {
@@ -45,6 +45,10 @@ const MIGRATIONS: [Migration; FORMAT as usize] = [
     },
     Migration {
         sql: include_str!("../migrations/0005_responses.sql"),
+        needs: 5,
+    },
+    Migration {
+        sql: include_str!("../migrations/0006_live_values.sql"),
         needs: 5,
     },
 ];

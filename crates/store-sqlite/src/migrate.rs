@@ -16,7 +16,7 @@ use crate::fault::{Fault, from_sqlite};
 use crate::filter::fill_attributes;
 
 /// The newest format this version knows.
-pub const FORMAT: u32 = 10;
+pub const FORMAT: u32 = 11;
 
 /// "CTXR".
 const APPLICATION_ID: i32 = 0x4354_5852;
@@ -67,6 +67,10 @@ const MIGRATIONS: [Migration; FORMAT as usize] = [
     },
     Migration {
         sql: include_str!("../migrations/0010_responses.sql"),
+        fill: |_| Ok(()),
+    },
+    Migration {
+        sql: include_str!("../migrations/0011_live_values.sql"),
         fill: |_| Ok(()),
     },
 ];

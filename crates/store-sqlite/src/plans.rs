@@ -102,7 +102,10 @@ fn every_lookup_is_a_search() {
             stream::CHUNKS,
             "PRIMARY KEY (conversation_no=? AND epoch=? AND seq>? AND seq<?)",
         );
-        check(key_value::LIST_ALL, "key_values_by_key (owner=?");
+        check(
+            key_value::LIST_ALL,
+            "key_values_live (owner=? AND (scope_kind,scope,key)>(?,?,?))",
+        );
     }
 }
 

@@ -1,0 +1,4 @@
+-- Format 6: lists of values step over none that were deleted, whose rows stay for their versions.
+
+CREATE INDEX key_values_live ON contexture.key_values (owner, scope_kind, scope, key)
+    WHERE value IS NOT NULL;
