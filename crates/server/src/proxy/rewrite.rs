@@ -153,7 +153,7 @@ pub(crate) async fn rewrite(
     };
     let mut whole = as_it_came(&recipe.read, narrowing)?;
     let space = request.window.saturating_sub(request.reserve);
-    recipe.must = whole.report.totals.tokens > space || !whole.report.omitted.is_empty();
+    recipe.must = whole.report.totals.tokens > space;
     if let Some(most) = recipe.policy.tools.select {
         recipe.theirs = selected(most, &recipe.read.transcript);
     }

@@ -161,3 +161,26 @@ async fn long_outputs_go_as_previews() {
         "{shown}"
     );
 }
+
+#[tokio::test]
+async fn what_a_preview_costs_is_weighed_also_where_a_message_says_nothing() {
+    let call = json!({"id": "call_1", "type": "function", "function": {"name": "read", "arguments": "{}"}});
+    let tool =
+        json!({"type": "function", "function": {"name": "read", "parameters": {"type": "object"}}});
+    // A little longer than what is shown whole: the tool that reads the rest costs more.
+    let output = "a line of the log\n".repeat(60);
+    for silent in [false, true] {
+        let proxied = with("preview = 1000\n").await;
+        let mut history = vec![
+            says("read the log"),
+            json!({"role": "assistant", "content": null, "tool_calls": [call]}),
+            json!({"role": "tool", "tool_call_id": "call_1", "content": output}),
+        ];
+        if silent {
+            history.extend([json!({"role": "assistant", "content": ""}), says("and?")]);
+        }
+        let body = json!({"model": "gpt-4.1", "messages": history, "tools": [tool]});
+        proxied.ask(CHAT, &body).await.ok();
+        assert_eq!(sent(&proxied), [body.to_string()], "{silent}");
+    }
+}
