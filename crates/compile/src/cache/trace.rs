@@ -119,6 +119,8 @@ impl CacheTrace {
         let known = self.kept.get(prefix).filter(|entry| now_ms < entry.gone_ms);
         let ttl = known.map_or(ttl, |entry| entry.ttl.max(ttl));
         let gone_ms = now_ms.saturating_add(self.rules.kept_ms(ttl));
+        // Calls may be told in another order than they were sent in.
+        let gone_ms = known.map_or(gone_ms, |entry| entry.gone_ms.max(gone_ms));
         self.kept.insert(*prefix, Entry { ttl, gone_ms });
     }
 }

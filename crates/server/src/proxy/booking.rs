@@ -34,7 +34,6 @@ pub(crate) async fn enter(app: &App, told: &Telling, entry: Entry<'_>) {
         let usage = entry.recorded.usage.as_ref();
         ingested.chat.learn(&weighed.counting, usage).await;
     }
-    let at_ms = app.engine().now_ms();
     let called = Called {
         owner: ingested.chat.owner(),
         conversation: ingested.chat.id(),
@@ -42,7 +41,7 @@ pub(crate) async fn enter(app: &App, told: &Telling, entry: Entry<'_>) {
         policy: &told.now().policy.unwrap_or_default(),
         recorded: entry.recorded,
         rewritten: sent.is_some(),
-        booked: weighed.book(app.accounts(), sent, round, at_ms),
+        booked: weighed.book(app.accounts(), sent, round),
         reported: ingested.cost(entry.answer),
     };
     if let Err(error) = ledger::enter(app.engine(), &called).await {

@@ -13,7 +13,8 @@ use contexture::compile::{
 use contexture::engine::Trigger;
 use contexture::ir::{Item, Raw, ToolDefinition, Transcript};
 use contexture::{
-    CompileOptions, CompiledCall, Conversation, EngineError, Format, Ingested, PrepareOptions,
+    CompileOptions, CompiledCall, Conversation, Engine, EngineError, Format, Ingested,
+    PrepareOptions,
 };
 
 use crate::config::{Pays, PolicyConfig, WindowConfig};
@@ -33,6 +34,8 @@ const ENDLESS: u64 = 1 << 40;
 pub(crate) struct Weighed {
     pub(crate) account: Account,
     pub(crate) terms: Terms,
+    /// When it was looked at, which is when it is sent; for a round of ours when that was.
+    pub(crate) at_ms: u64,
     /// What the client sent.
     pub(crate) original: Outline,
     /// What was counted of it.
@@ -93,13 +96,16 @@ impl Weighed {
         accounts: &Accounts,
         sent: Option<&Rewritten>,
         round: Round,
-        at_ms: i64,
     ) -> Booked {
         let outline = sent.map_or(&self.original, |sent| &sent.outline);
         let passed = (round == Round::First).then_some(&self.original);
-        let at_ms = u64::try_from(at_ms).unwrap_or(0);
-        accounts.book(&self.account, &self.terms, outline, passed, at_ms)
+        accounts.book(&self.account, &self.terms, outline, passed, self.at_ms)
     }
+}
+
+/// The time, as caches are weighed by.
+pub(crate) fn now_ms(engine: &Engine) -> u64 {
+    u64::try_from(engine.now_ms()).unwrap_or(0)
 }
 
 /// How long a request waits to be rewritten.
@@ -176,7 +182,7 @@ pub(crate) async fn rewrite(
         account: &account,
         terms: &terms,
         original: &original,
-        at_ms: u64::try_from(chat.engine().now_ms()).unwrap_or(0),
+        at_ms: now_ms(chat.engine()),
         free: recipe.must || recipe.policy.pays == Pays::Fits,
         sets_marks: recipe.policy.cache_marks,
     };
@@ -188,13 +194,14 @@ pub(crate) async fn rewrite(
             ..recipe.sent(&chat, call, outline)?
         }),
     };
-    let predicted = scales.predict(&original);
+    let (predicted, at_ms) = (scales.predict(&original), scales.at_ms);
     let own = (!recipe.own.is_empty()).then(|| Box::new(recipe));
     Ok(Some(Weighed {
         predicted,
         rewritten: rewritten.map(|rewritten| Box::new(Rewritten { own, ..rewritten })),
         account,
         terms,
+        at_ms,
         original,
         counting: Counting::from(&whole.report),
     }))

@@ -19,7 +19,7 @@ use crate::proxy::outcome::Telling;
 use crate::proxy::own::merge::{Ending, merged};
 use crate::proxy::own::showing::{Back, Came, Ended, Showing};
 use crate::proxy::refusal::Refusal;
-use crate::proxy::rewrite::{Recipe, Rewritten, Round, Weighed};
+use crate::proxy::rewrite::{Recipe, Rewritten, Round, Weighed, now_ms};
 
 /// How often calls of ours are answered before the model must answer.
 const ROUNDS: usize = 8;
@@ -139,6 +139,7 @@ impl Rounds<'_> {
                     break;
                 }
             };
+            self.weighed.at_ms = now_ms(self.app.engine());
             let asked = host.send(Passing {
                 body: sent.body.clone(),
                 ..request.clone()

@@ -105,7 +105,7 @@ fn compiled(instructions: &[Message], items: &[Item], target: &Target) -> Compil
 
 /// A time that a test sets.
 #[derive(Clone, Debug, Default)]
-struct Hands(Arc<AtomicI64>);
+pub(super) struct Hands(pub(super) Arc<AtomicI64>);
 
 impl Clock for Hands {
     fn now_ms(&self) -> i64 {

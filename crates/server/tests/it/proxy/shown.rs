@@ -1,9 +1,14 @@
 //! What clients see of a policy: the answer's bytes, what is said of the cache, marks and previews in what goes out.
 
+use std::sync::atomic::Ordering;
+
+use contexture::Engine;
 use contexture_testdata::request_validator;
+use contexture_upstream_testkit::{Provider as _, Received, ScriptedProvider};
 use serde_json::{Value, json};
 
-use super::policies::{long, sent, with};
+use super::never_worse::Hands;
+use super::policies::{all, long, sent, with};
 use super::{Proxied, chat, said, says};
 
 const CHAT: &str = "/v1/chat/completions";
@@ -182,5 +187,33 @@ async fn what_a_preview_costs_is_weighed_also_where_a_message_says_nothing() {
         let body = json!({"model": "gpt-4.1", "messages": history, "tools": [tool]});
         proxied.ask(CHAT, &body).await.ok();
         assert_eq!(sent(&proxied), [body.to_string()], "{silent}");
+    }
+}
+
+#[tokio::test]
+async fn a_cache_is_kept_from_the_time_of_asking() {
+    let hands = Hands::default();
+    let provider = {
+        let hands = hands.clone();
+        move |received: &Received| {
+            // An answer takes four minutes, and the cache keeps for five.
+            hands.0.fetch_add(240_000, Ordering::Relaxed);
+            ScriptedProvider::default().answer(received)
+        }
+    };
+    let engine = Engine::in_memory().with_clock(hands.clone());
+    let proxied = Proxied::to(provider, engine, &all("limit_tokens = 100000\n")).await;
+    let mark = json!({"type": "ephemeral"});
+    let long = json!({"type": "text", "text": "a long task of many words ".repeat(400), "cache_control": mark});
+    let mut history = vec![json!({"role": "user", "content": [long]})];
+    for (word, pause_ms) in [("miss", 30_000), ("hit", 90_000), ("miss", 0)] {
+        let body = json!({"model": "claude-sonnet-4-5", "max_tokens": 64, "messages": history});
+        let answer = proxied.ask(ANTHROPIC, &body).await;
+        let said = answer.headers["x-contexture-cache"].to_str().unwrap();
+        assert!(said.starts_with(word), "{said}");
+        let text = answer.ok()["content"][0]["text"].clone();
+        history.extend([json!({"role": "assistant", "content": text}), says("and?")]);
+        proxied.outcome(&answer).await;
+        hands.0.fetch_add(pause_ms, Ordering::Relaxed);
     }
 }
