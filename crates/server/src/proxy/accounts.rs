@@ -8,9 +8,10 @@ use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
 
 use contexture::Owner;
-use contexture::catalogue::CacheKind;
+use contexture::catalogue::{CacheKind, Prices};
 use contexture::compile::{CacheRules, CacheTrace, CacheUse, Mark, Outline, Rates, marks_of};
 use contexture::ir::ConversationId;
+use contexture::{Format, ModelSpec};
 
 /// How many calls like this one are expected, with it.
 const CALLS: u64 = 5;
@@ -21,9 +22,15 @@ pub(crate) type Account = (Owner, ConversationId, String);
 /// What a model's provider keeps and asks for.
 #[derive(Clone, Debug)]
 pub(crate) struct Terms {
-    pub(crate) rules: CacheRules,
-    /// Nothing where prices are not known.
-    pub(crate) rates: Option<Rates>,
+    rules: CacheRules,
+    prices: Prices,
+}
+
+/// A request that may be sent, and what its tokens cost.
+struct Priced<'a> {
+    outline: &'a Outline,
+    marks: Vec<Mark>,
+    rates: Rates,
 }
 
 /// What a conversation may cost more than as it came, until that is saved again.
@@ -99,6 +106,36 @@ impl Default for Accounts {
     }
 }
 
+impl Terms {
+    /// Those of a model, asked in this format.
+    pub(crate) fn of(spec: &ModelSpec, format: Format) -> Self {
+        Self {
+            rules: CacheRules::of(spec, format),
+            prices: spec.prices.clone(),
+        }
+    }
+
+    /// By the request's own size, as rates may depend on that. Nothing where prices are not known.
+    fn rates(&self, outline: &Outline) -> Option<Rates> {
+        Rates::of(&self.prices, self.rules.kind, outline.tokens())
+    }
+
+    fn priced<'a>(&self, outline: &'a Outline) -> Option<Priced<'a>> {
+        Some(Priced {
+            outline,
+            marks: marks_of(outline, &self.rules),
+            rates: self.rates(outline)?,
+        })
+    }
+}
+
+impl Priced<'_> {
+    fn cost(&self, cache: &CacheTrace, at_ms: u64) -> u128 {
+        let used = cache.predict(self.outline, &self.marks, at_ms);
+        used.cost(&self.rates)
+    }
+}
+
 impl Accounts {
     fn keeping(room: Room) -> Self {
         Self {
@@ -130,15 +167,11 @@ impl Accounts {
         came: &Outline,
         at_ms: u64,
     ) -> bool {
-        let Some(rates) = &terms.rates else {
+        let (Some(sent), Some(came)) = (terms.priced(sent), terms.priced(came)) else {
             return false;
         };
         self.with(account, terms, |caches| {
-            let cost = |cache: &CacheTrace, outline: &Outline| {
-                let marks = marks_of(outline, &terms.rules);
-                cache.predict(outline, &marks, at_ms).cost(rates)
-            };
-            cost(&caches.sent, sent) > cost(&caches.passed, came)
+            sent.cost(&caches.sent, at_ms) > came.cost(&caches.passed, at_ms)
         })
     }
 
@@ -157,37 +190,38 @@ impl Accounts {
             then,
             debt,
         } = *offer;
-        let Some(rates) = &terms.rates else {
+        let priced = [came, now, then].map(|outline| terms.priced(outline));
+        let [Some(came), Some(now), Some(then)] = priced else {
             return false;
         };
-        let (now_marks, then_marks) = (marks_of(now, &terms.rules), marks_of(then, &terms.rules));
         // Whether a request is long enough to be cached is not known where it is about as long as that: then what is there
         // is, and what may be is not.
-        let (now_most, then_least) = (now.range().high, then.range().low);
-        let later = |outline: &Outline, marks: &[Mark], length: u64| {
+        let (now_most, then_least) = (now.outline.range().high, then.outline.range().low);
+        let later = |one: &Priced<'_>, length: u64| {
             let held = match terms.rules.kind {
                 CacheKind::None => false,
-                _ if terms.rules.by_marks() && marks.is_empty() => false,
+                _ if terms.rules.by_marks() && one.marks.is_empty() => false,
                 _ => length >= terms.rules.minimum,
             };
-            let rate = if held { rates.read } else { rates.input };
-            let each = u128::from(outline.tokens()) * u128::from(rate);
+            let rate = if held {
+                one.rates.read
+            } else {
+                one.rates.input
+            };
+            let each = u128::from(one.outline.tokens()) * u128::from(rate);
             each.saturating_mul(u128::from(CALLS - 1))
         };
         self.with(account, terms, |caches| {
-            let cost = |cache: &CacheTrace, outline: &Outline, marks: &[Mark]| {
-                cache.predict(outline, marks, at_ms).cost(rates)
-            };
-            let first = cost(&caches.sent, now, &now_marks);
-            let first_then = cost(&caches.sent, then, &then_marks);
-            let passed = cost(&caches.passed, came, &marks_of(came, &terms.rules));
-            let all = first.saturating_add(later(now, &now_marks, now_most));
-            let all_then = first_then.saturating_add(later(then, &then_marks, then_least));
+            let first = now.cost(&caches.sent, at_ms);
+            let first_then = then.cost(&caches.sent, at_ms);
+            let passed = came.cost(&caches.passed, at_ms);
+            let all = first.saturating_add(later(&now, now_most));
+            let all_then = first_then.saturating_add(later(&then, then_least));
             let owed = match debt {
                 Debt::None => 0,
                 Debt::OneWrite => {
-                    let dearer = rates.write.saturating_sub(rates.input);
-                    u128::from(then.tokens()) * u128::from(dearer)
+                    let dearer = then.rates.write.saturating_sub(then.rates.input);
+                    u128::from(then.outline.tokens()) * u128::from(dearer)
                 }
             };
             let means = caches.saved.saturating_add(signed(owed));
@@ -205,15 +239,15 @@ impl Accounts {
         passed: Option<&Outline>,
         at_ms: u64,
     ) -> Booked {
-        let cost = |used: CacheUse| terms.rates.as_ref().map_or(0, |rates| used.cost(rates));
+        let call = |cache: &mut CacheTrace, outline: &Outline| {
+            let used = cache.call(outline, &marks_of(outline, &terms.rules), at_ms);
+            let rates = terms.rates(outline);
+            (used, rates.map_or(0, |rates| used.cost(&rates)))
+        };
         self.with(account, terms, |caches| {
-            let sent = caches.sent.call(sent, &marks_of(sent, &terms.rules), at_ms);
-            let pass = |passed: &Outline| {
-                let marks = marks_of(passed, &terms.rules);
-                caches.passed.call(passed, &marks, at_ms)
-            };
-            let passed = passed.map(pass).unwrap_or_default();
-            let (sent_cost, passed_cost) = (cost(sent), cost(passed));
+            let (sent, sent_cost) = call(&mut caches.sent, sent);
+            let passed = passed.map(|passed| call(&mut caches.passed, passed));
+            let (passed, passed_cost) = passed.unwrap_or_default();
             let saved = signed(passed_cost).saturating_sub(signed(sent_cost));
             caches.saved = caches.saved.saturating_add(saved);
             Booked {
@@ -268,17 +302,15 @@ impl Caches {
 
 #[cfg(test)]
 mod tests {
-    use contexture::Format;
     use contexture::catalogue::Catalogue;
     use contexture::tokens::{Encoding, counter_for};
+    use contexture::wire::Ttl;
 
     use super::*;
 
     fn terms() -> Terms {
         let spec = Catalogue::builtin().resolve("gpt-4.1").unwrap();
-        let rules = CacheRules::of(spec, Format::OpenAiChat);
-        let rates = Rates::of(&spec.prices, rules.kind, 0);
-        Terms { rules, rates }
+        Terms::of(spec, Format::OpenAiChat)
     }
 
     /// A request of so many messages, which are long enough to be cached.
@@ -384,5 +416,44 @@ mod tests {
             assert_eq!(predicted, booked.sent);
             assert_eq!(predicted.read > 0, at_ms == 1_000);
         }
+        // Answers end in another order than they were asked for.
+        let (later, outline) = (20_000_000, request(4));
+        for at_ms in [later, later - 200_000] {
+            accounts.book(&account, &terms, &outline, Some(&outline), at_ms);
+        }
+        let kept_ms = terms.rules.kept_ms(Ttl::Usual);
+        let read = |at_ms| accounts.predict(&account, &terms, &outline, at_ms).read;
+        assert!(read(later + kept_ms - 1) > 0 && read(later + kept_ms) == 0);
+    }
+
+    #[test]
+    fn each_side_costs_what_a_request_of_its_size_does() {
+        let spec = Catalogue::builtin().resolve("gemini-2.5-pro").unwrap();
+        let (accounts, account) = (Accounts::default(), account("a"));
+        let terms = Terms::of(spec, Format::Gemini);
+        let request = |tokens: u64| {
+            let json = r#"{"contents":[{"role":"user","parts":[{"text":"Hi"}]}]}"#;
+            let counter = counter_for(Encoding::O200kBase);
+            let mut outline = Outline::read(Format::Gemini, json, counter).unwrap();
+            let segment = outline.segments.last_mut().unwrap();
+            (segment.tokens.low, segment.tokens.high) = (tokens, tokens);
+            outline
+        };
+        // Above 200,000 tokens all of a request costs twice as much.
+        let (came, cut) = (request(210_000), request(150_000));
+        let booked = accounts.book(&account, &terms, &cut, Some(&came), 0);
+        assert_eq!(booked.passed_cost, 210_000 * 2_500_000);
+        assert_eq!(booked.sent_cost, 150_000 * 1_250_000);
+        // What is a little smaller costs half, though it is written anew.
+        let smaller = request(190_000);
+        let offer = |now, then| Offer {
+            came: &came,
+            now,
+            then,
+            debt: Debt::None,
+        };
+        assert!(accounts.pays(&account, &terms, &offer(&came, &smaller), 0));
+        assert!(!accounts.pays(&account, &terms, &offer(&smaller, &came), 0));
+        assert!(accounts.costs_more(&account, &terms, &came, &smaller, 0));
     }
 }

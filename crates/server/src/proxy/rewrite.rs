@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use contexture::compile::{
-    CacheRules, CacheUse, Clear, ClearPolicy, CompileError, Compiled, Counting, HistoryPolicy,
-    MarkPolicy, Narrowing, Outline, PreviewPolicy, Previewing, Rates, Size, Target, Window,
+    CacheUse, Clear, ClearPolicy, CompileError, Compiled, Counting, HistoryPolicy, MarkPolicy,
+    Narrowing, Outline, PreviewPolicy, Previewing, Size, Target, Window,
 };
 use contexture::engine::Trigger;
 use contexture::ir::{Item, Raw, ToolDefinition, Transcript};
@@ -170,11 +170,7 @@ pub(crate) async fn rewrite(
     }
     let original = whole.payload.sent_outline();
     recipe.scope.clone_from(&original.scope);
-    let rules = CacheRules::of(spec, format);
-    let terms = Terms {
-        rates: Rates::of(&spec.prices, rules.kind, original.tokens()),
-        rules,
-    };
+    let terms = Terms::of(spec, format);
     let owner = chat.owner().clone();
     let account = (owner, chat.id().clone(), request.model.clone());
     let scales = Scales {

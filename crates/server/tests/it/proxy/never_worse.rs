@@ -250,7 +250,8 @@ impl Provider {
 struct Paid {
     sent: CacheUse,
     passed: CacheUse,
-    rates: Rates,
+    /// Of either.
+    rates: [Rates; 2],
 }
 
 /// What a session cost.
@@ -343,10 +344,9 @@ impl Course {
             let outcome = self.proxied.outcome(&answer).await;
             let passed = provider.bill(&mut passing, &body);
             let sent = provider.state.lock().unwrap().used;
-            let whole = provider.compiled(&body);
-            bill.forced |= whole.report.totals.tokens > self.space;
-            let tokens = whole.payload.sent_outline().tokens();
-            let rates = Rates::of(&provider.spec.prices, rules.kind, tokens).unwrap();
+            bill.forced |= provider.compiled(&body).report.totals.tokens > self.space;
+            let rates = [sent, passed]
+                .map(|used| Rates::of(&provider.spec.prices, rules.kind, used.total()).unwrap());
             if provider.place == MIDDLE {
                 assert_near(&outcome["predicted"]["read"], sent.read, &session.name);
             }
@@ -356,8 +356,8 @@ impl Course {
             );
             bill.calls += 1;
             bill.rewritten += usize::from(outcome["tokens_saved"].is_i64());
-            bill.sent += sent.cost(&rates);
-            bill.passed += passed.cost(&rates);
+            bill.sent += sent.cost(&rates[0]);
+            bill.passed += passed.cost(&rates[1]);
             expected.push(Paid {
                 sent,
                 passed,
@@ -384,8 +384,8 @@ fn check(ledger: &Value, session: &Session, expected: &[Paid], bill: &mut Bill) 
             passed,
             rates,
         } = paid;
-        let sides = [("sent", sent), ("passed", passed)];
-        for (side, used) in sides {
+        let sides = [("sent", sent), ("passed", passed)].into_iter().zip(rates);
+        for ((side, used), rates) in sides {
             let said = &entry[side];
             assert_near(&said["read"], used.read, &session.name);
             assert_near(
