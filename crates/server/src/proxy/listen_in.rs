@@ -93,8 +93,11 @@ pub(crate) fn listen_in(
                 Box::pin(in_rounds(&shared, &told, *taken, *exchange, *sent)).await;
             }
             (_, Some(Came::Answer(Err(miss), _))) => missed(&told, &miss),
-            (Some(taken), None) => Box::pin(withdraw(&told, &taken.stored.ingested)).await,
-            // Nothing was asked that could be stored, or nothing came that could.
+            // Nothing came that could be stored.
+            (Some(taken), None | Some(Came::Answer(Ok(None), _))) => {
+                Box::pin(withdraw(&told, &taken.stored.ingested)).await;
+            }
+            // Nothing was asked that could be.
             _ => told.tell(|document| document.done = true),
         }
     });
@@ -224,7 +227,9 @@ async fn in_rounds(
         recipe: *recipe,
         tell: &mut |events| teller.tell(events, || belongs(&told.now())),
     };
-    rounds.answer(exchange, sent).await;
+    if let Some(unanswered) = rounds.answer(exchange, sent).await {
+        withdraw(told, &unanswered).await;
+    }
 }
 
 /// Forgets a conversation that began with this request, if nobody named it: the client asks again, and each try would

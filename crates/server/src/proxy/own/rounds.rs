@@ -71,8 +71,12 @@ struct Heard {
 }
 
 impl Rounds<'_> {
-    /// Goes through them, and tells what became of it.
-    pub(crate) async fn answer(mut self, exchange: Exchange, mut sent: Rewritten) {
+    /// Goes through them, and tells what became of it. Gives back the request if nothing came that could be kept.
+    pub(crate) async fn answer(
+        mut self,
+        exchange: Exchange,
+        mut sent: Rewritten,
+    ) -> Option<Ingested> {
         let Exchange {
             mut passed,
             host,
@@ -101,6 +105,9 @@ impl Rounds<'_> {
             let Some(answer) = answer else {
                 // Nothing came that could be kept.
                 showing.end(None).await;
+                if kept.recorded.is_none() {
+                    return Some(self.ingested);
+                }
                 break;
             };
             kept.documents.push(came.value());
@@ -163,6 +170,7 @@ impl Rounds<'_> {
             }
             document.done = true;
         });
+        None
     }
 
     fn read(&self, came: &Came) -> Result<Option<Transcript>, Miss> {

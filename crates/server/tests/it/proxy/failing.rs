@@ -141,6 +141,44 @@ async fn an_answer_that_breaks_off_breaks_off_and_is_kept_as_far_as_it_came() {
 }
 
 #[tokio::test]
+async fn of_a_first_request_without_an_answer_that_can_be_read_nothing_is_kept() {
+    let document = json!({"id": "c", "object": "chat.completion", "created": 1, "model": "gpt-4.1",
+        "choices": [{"index": 0, "message": {"role": "assistant", "content": "ok"}, "finish_reason": "stop"}]});
+    let call =
+        json!({"id": "call_1", "type": "function", "function": {"name": "ls", "arguments": "{}"}});
+    let history = [
+        says("list it"),
+        json!({"role": "assistant", "content": null, "tool_calls": [call]}),
+        json!({"role": "tool", "tool_call_id": "call_1", "content": "a line of a listing\n".repeat(200)}),
+    ];
+    // With the policy tools of ours are offered, so that the answer may come in rounds.
+    let short =
+        "[policies.short]\npreview = 1000\npays = \"fits\"\n[[routes]]\npolicy = \"short\"\n";
+    for config in ["", short] {
+        let document = document.clone();
+        let provider = move |_: &Received| Scripted::json(200, &document).dropped_at(20);
+        let proxied = Proxied::to(provider, Engine::in_memory(), config).await;
+        let request = proxied
+            .stand
+            .request(Method::POST, CHAT)
+            .header("content-type", "application/json")
+            .body(chat(&history).to_string());
+        let head = request.send().await.unwrap().headers().clone();
+        let outcome = proxied.outcome_of(&head).await;
+        assert_eq!(
+            (&outcome["answer"], &outcome["conversation"]),
+            (&Value::Null, &Value::Null),
+            "{config}: {outcome}"
+        );
+        assert_eq!(
+            proxied.conversations().await,
+            Vec::<Value>::new(),
+            "{config}"
+        );
+    }
+}
+
+#[tokio::test]
 async fn a_client_that_leaves_ends_the_call_and_what_came_is_kept() {
     let gate = Gate::closed();
     let provider = {
