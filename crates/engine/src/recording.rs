@@ -42,6 +42,16 @@ pub(crate) struct CallRecord {
     pub(crate) payload: Option<String>,
 }
 
+/// How an answer came, by what it says of its end. One that says nothing of it broke off.
+pub(crate) const fn status_of(info: &ResponseInfo) -> ResponseStatus {
+    match info.finish {
+        None | Some(FinishReason::Length | FinishReason::ContentFilter) => {
+            ResponseStatus::Incomplete
+        }
+        Some(_) => ResponseStatus::Completed,
+    }
+}
+
 impl Engine {
     /// The record of a call and its answer. Never an error: what cannot be kept whole is kept as hashes.
     pub(crate) fn response_record(
@@ -52,15 +62,8 @@ impl Engine {
     ) -> ResponseRecord {
         let usage = info.usage.as_ref();
         let usage = usage.and_then(|usage| serde_json::to_string(usage).ok());
-        let cut = matches!(
-            info.finish,
-            Some(FinishReason::Length | FinishReason::ContentFilter)
-        );
         ResponseRecord {
-            status: match cut {
-                true => ResponseStatus::Incomplete,
-                false => ResponseStatus::Completed,
-            },
+            status: status_of(info),
             model: Some(call.inputs.request.model.clone()),
             usage: usage.map(Into::into),
             inputs: ResponseInputs::Recorded(self.inputs_of(call)),

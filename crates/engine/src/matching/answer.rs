@@ -1,10 +1,10 @@
 //! The answer to a request that was ingested.
 
-use contexture_catalogue::{Cost, Usage as Billed};
+use contexture_catalogue::Cost;
 use contexture_compile::Counting;
 use contexture_ir::{
-    Audience, CHAIN_VERSION, Chain, FinishReason, FunctionCallOutput, Item, MessageId, NodeId,
-    Origin, ResponseId, Transcript, Usage,
+    Audience, CHAIN_VERSION, Chain, FunctionCallOutput, Item, MessageId, NodeId, Origin,
+    ResponseId, Transcript,
 };
 use contexture_layers::Observed;
 use contexture_store::{
@@ -12,6 +12,7 @@ use contexture_store::{
 };
 use contexture_telemetry::cache_read;
 
+use super::billed::billed;
 use super::copy::is_cut;
 use super::incoming::Ingested;
 use super::keys::Standing;
@@ -22,6 +23,7 @@ use crate::engine::Engine;
 use crate::error::EngineError;
 use crate::events::Happened;
 use crate::record::Recorded;
+use crate::recording::status_of;
 use crate::state_node::state_node;
 
 /// A call in an answer that is answered on the way: the client sees neither the call nor its output.
@@ -161,9 +163,16 @@ impl Ingested {
         let mut request = AppendRequest::new(at, items, chat.engine().now_ms());
         request.on_moved = OnMoved::Sibling;
         request.paths = self.marks(said, info.id.as_deref(), last);
-        request.response = Some(match call {
+        let response = match call {
             Some(call) => chat.engine().response_record(id, call, &info),
             None => self.response_record(id, said),
+        };
+        request.response = Some(ResponseRecord {
+            status: match said.is_cut() {
+                true => ResponseStatus::Incomplete,
+                false => response.status,
+            },
+            ..response
         });
         if let Some(call) = call {
             request.patch = chat.answer_patch(call)?;
@@ -263,11 +272,7 @@ impl Ingested {
         let answer = said.answer;
         let engine = self.chat.engine();
         let info = answer.response.clone().unwrap_or_default();
-        let cut = said.is_cut()
-            || matches!(
-                info.finish,
-                None | Some(FinishReason::Length | FinishReason::ContentFilter)
-            );
+        let status = status_of(&info);
         let cost = self.cost(answer).map(|cost| cost.pico_dollars);
         let call = Call {
             path: self.chain_with(said).hash().to_string(),
@@ -280,10 +285,7 @@ impl Ingested {
         let usage = info.usage.as_ref();
         let usage = usage.and_then(|usage| serde_json::to_string(usage).ok());
         ResponseRecord {
-            status: match cut {
-                true => ResponseStatus::Incomplete,
-                false => ResponseStatus::Completed,
-            },
+            status,
             model: answer.model.clone(),
             usage: usage.map(Into::into),
             inputs: call.write(engine.store().limits().response_bytes / 2),
@@ -325,16 +327,4 @@ fn outputs(chat: &Conversation, said: Said<'_>, key: NodeId, message: &MessageId
         })
     };
     own.filter_map(output).collect()
-}
-
-/// Usage as it is billed: each token on one meter.
-fn billed(usage: &Usage) -> Billed {
-    let (read, write) = (usage.cache_read_tokens, usage.cache_write_tokens);
-    let cached = read.unwrap_or(0).saturating_add(write.unwrap_or(0));
-    let mut billed = Billed::default();
-    billed.input = usage.input_tokens.map(|input| input.saturating_sub(cached));
-    billed.output = usage.output_tokens;
-    billed.cache_read = read;
-    billed.cache_write = write;
-    billed
 }

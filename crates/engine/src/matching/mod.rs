@@ -9,6 +9,7 @@
 //! (`ingest`), and later the answer (`answer`). Not here: what is hashed (`contexture_ir::Chain`), HTTP.
 
 mod answer;
+mod billed;
 mod copy;
 mod find;
 mod incoming;

@@ -3,5 +3,6 @@
 mod client;
 mod conversations;
 mod formats;
+mod kept;
 mod own;
 mod sessions;
