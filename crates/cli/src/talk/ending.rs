@@ -51,10 +51,8 @@ pub(crate) async fn tell(
         Ended::Waiting { .. } => ("waiting", None),
     };
     let waiting = match &turn.end {
-        Ended::Waiting { .. } => {
-            let branch = turn.branch.clone();
-            let calls = open_calls(chat.engine(), chat.owner(), chat.id(), branch, turn.run);
-            Some(calls.await?)
+        Ended::Waiting { calls } => {
+            Some(open_calls(chat.engine(), chat.owner(), chat.id(), calls).await?)
         }
         _ => None,
     };

@@ -39,9 +39,12 @@ impl Run {
     async fn driven(&mut self) -> Result<Turn, RunError> {
         let ended = self.go_on().await;
         match ended {
-            Ok(end @ Ended::Waiting { .. }) => {
-                self.wait_for_people(&end).await?;
-                Ok(self.turn(end))
+            Ok(Ended::Waiting { calls }) => {
+                self.tell(|| RunNews::Waiting {
+                    calls: calls.clone(),
+                });
+                self.store_waiting(&calls).await?;
+                Ok(self.turn(Ended::Waiting { calls }))
             }
             Ok(end) => {
                 self.end(RunStatus::Completed, None).await?;
@@ -135,14 +138,6 @@ impl Run {
             value: self.value.clone(),
             spent: self.spent(),
         }
-    }
-
-    async fn wait_for_people(&mut self, end: &Ended) -> Result<(), RunError> {
-        if let Ended::Waiting { calls } = end {
-            let calls = calls.clone();
-            self.tell(|| RunNews::Waiting { calls });
-        }
-        self.store_waiting().await
     }
 }
 

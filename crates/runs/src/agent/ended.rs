@@ -6,11 +6,12 @@ use std::sync::Arc;
 
 use contexture_engine::{Conversation, EngineError, item, state_node};
 use contexture_ir::{Extension, Item, Raw, RunId};
-use contexture_store::{Error as StoreError, NewItem, Node, NodeQuery};
+use contexture_store::{NewItem, Node};
 use serde::{Deserialize, Serialize};
 
 use super::entry::{RunEntry, RunStatus};
 use super::keys::end_node;
+use super::stored::stored;
 use crate::usage::Spent;
 
 /// How a run ended.
@@ -78,14 +79,8 @@ impl RunEnded {
         chat: &Conversation,
         run: RunId,
     ) -> Result<Option<(Arc<Node>, Self)>, EngineError> {
-        let store = chat.engine().store();
-        let query = NodeQuery::Id(end_node(run));
-        let found = match store.nodes(chat.owner(), chat.id(), query).await {
-            Ok(found) => found.into_iter().next(),
-            Err(StoreError::NotFound { .. }) => None,
-            Err(error) => return Err(error.into()),
-        };
-        let Some(node) = found else {
+        let found = stored(chat.engine(), chat.owner(), chat.id(), end_node(run));
+        let Some(node) = found.await? else {
             return Ok(None);
         };
         let Item::Extension(item) = item(&node)? else {

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use contexture_ir::NodeId;
 use contexture_store::{NewItem, StateChange, StateKey};
 
 use super::children::run_end;
@@ -52,11 +53,12 @@ impl Run {
         Ok(())
     }
 
-    /// Stores that the run waits, for lists.
-    pub(crate) async fn store_waiting(&self) -> Result<(), RunError> {
+    /// Stores that the run waits for these calls, for lists.
+    pub(crate) async fn store_waiting(&self, calls: &[NodeId]) -> Result<(), RunError> {
         let entry = RunEntry {
             status: RunStatus::Waiting,
             spent: Some(self.spent()),
+            waiting: calls.iter().map(ToString::to_string).collect(),
             ..RunEntry::new(self.id, &self.record, &self.chat.branch())
         };
         entry.put(&self.chat, self.id).await?;

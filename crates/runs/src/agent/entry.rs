@@ -112,6 +112,9 @@ pub struct RunEntry {
     /// Why it was called off or went wrong.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub why: Option<String>,
+    /// The nodes of the calls it waits for, as 32 hexadecimal digits: its own, then those of runs below it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub waiting: Vec<String>,
     /// The conversation. Not part of what is stored.
     #[serde(skip)]
     pub conversation: Option<ConversationId>,
@@ -132,6 +135,7 @@ impl RunEntry {
             result: None,
             value: None,
             why: None,
+            waiting: Vec::new(),
             conversation: None,
         }
     }
@@ -164,12 +168,19 @@ impl RunEntry {
         Ok(())
     }
 
-    /// The entry of a run, if there is one.
-    pub(crate) async fn of(chat: &Conversation, run: RunId) -> Result<Option<Self>, EngineError> {
+    /// The entry of a run of this conversation, if there is one.
+    ///
+    /// # Errors
+    /// The store's.
+    pub async fn of(chat: &Conversation, run: RunId) -> Result<Option<Self>, EngineError> {
         let scope = KeyScope::Conversation(chat.id().clone());
         let store = chat.engine().store();
         let entry = store.entry(chat.owner(), &scope, &entry_key(run)).await?;
-        Ok(entry.and_then(|entry| Self::read(&entry.value)))
+        let entry = entry.and_then(|entry| Self::read(&entry.value));
+        Ok(entry.map(|entry| Self {
+            conversation: Some(chat.id().clone()),
+            ..entry
+        }))
     }
 }
 

@@ -1,11 +1,12 @@
 //! What arrives while a run is busy: kept beside the tree, taken in between two steps, in the order of arrival.
 
 use contexture_engine::{Conversation, EngineError};
-use contexture_ir::{Item, NodeId};
-use contexture_store::{Error as StoreError, Expected, KeyScope, ListEntries, NodeQuery, PutEntry};
+use contexture_ir::Item;
+use contexture_store::{Expected, KeyScope, ListEntries, PutEntry};
 
 use super::keys::{inbox_node, inbox_prefix};
 use super::run::Run;
+use super::stored::stored;
 use crate::error::RunError;
 
 /// Puts something into the inbox of the conversation's branch. The run that works on it takes it in before it asks the
@@ -45,7 +46,9 @@ impl Run {
             let item = Item::parse(&text)
                 .map_err(|source| EngineError::StoredItem { node: id, source })?;
             // Taken in before, by this run or another whose process died, it is there.
-            if !self.is_stored(id).await? {
+            let chat = &self.chat;
+            let known = stored(chat.engine(), &owner, chat.id(), id).await?;
+            if known.is_none() {
                 let place = |run: &Self, items| run.items(id, items);
                 any |= !self.say(vec![item], Vec::new(), place).await?.is_empty();
             }
@@ -59,16 +62,6 @@ impl Run {
             gone.await.map_err(EngineError::from)?;
         }
         Ok(any)
-    }
-
-    async fn is_stored(&self, id: NodeId) -> Result<bool, RunError> {
-        let store = self.chat.engine().store();
-        let query = NodeQuery::Id(id);
-        match store.nodes(self.chat.owner(), self.chat.id(), query).await {
-            Ok(_) => Ok(true),
-            Err(StoreError::NotFound { .. }) => Ok(false),
-            Err(error) => Err(EngineError::from(error).into()),
-        }
     }
 }
 

@@ -75,6 +75,11 @@ pub(crate) fn node_id(run: RunId, of: &str, which: &[u8]) -> NodeId {
     NodeId::derive("run", &[run.as_bytes(), of.as_bytes(), which])
 }
 
+/// The id of the output of a call of a run.
+pub(crate) fn output_node(run: RunId, call: NodeId) -> NodeId {
+    node_id(run, "output", call.as_bytes())
+}
+
 /// The ids of items that are stored as one: the first has that of what they are of.
 pub(crate) fn nth(first: NodeId, index: usize) -> NodeId {
     match index {

@@ -31,6 +31,7 @@ mod run;
 mod situation;
 mod spending;
 mod started;
+mod stored;
 mod waiting;
 
 pub use approval::{Approver, Decision, NobodyThere};

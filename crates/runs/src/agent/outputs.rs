@@ -2,14 +2,14 @@
 //!
 //! Not here: what gives them (`calls`).
 
-use contexture_ir::{FunctionCallOutput, Item, NodeId, Origin, Output, Part, Raw};
+use contexture_ir::{FunctionCallOutput, Item, Origin, Output, Part, Raw};
 use contexture_store::{NewItem, StateChange};
 use contexture_telemetry::Operation;
 use tracing::Instrument as _;
 
 use super::appending::Said;
 use super::event::RunNews;
-use super::keys::{node_id, nth};
+use super::keys::{nth, output_node};
 use super::run::Run;
 use super::situation::{Call, Calls};
 use crate::error::RunError;
@@ -77,7 +77,7 @@ impl Run {
             call_id: call.call.call_id.clone(),
             ..output.unwrap_or_else(withheld)
         };
-        let first = node_id(self.id, "output", call.node.as_bytes());
+        let first = output_node(self.id, call.node);
         let mut said = Said::default();
         let items = std::iter::once(Item::FunctionCallOutput(output)).chain(behind);
         for (index, item) in items.enumerate() {
@@ -100,7 +100,7 @@ impl Run {
 
     fn tell_done(&self, call: &Call, said: &[Item]) {
         if let Some(Item::FunctionCallOutput(output)) = said.first() {
-            let node: NodeId = node_id(self.id, "output", call.node.as_bytes());
+            let node = output_node(self.id, call.node);
             let output = output.clone();
             self.tell(|| RunNews::ToolDone { node, output });
         }

@@ -1,12 +1,11 @@
-//! Calls of a run that wait for a person's word.
-
-use std::collections::BTreeSet;
+//! Calls of runs that wait for a person's word.
 
 use contexture_engine::{Engine, EngineError, item};
-use contexture_ir::{BranchName, ConversationId, Item, NodeId, Owner, RunId};
-use contexture_store::{At, Error as StoreError, NodeKind, ReadRequest};
+use contexture_ir::{ConversationId, Item, NodeId, Owner};
 
 use super::entry::{RunEntry, RunStatus};
+use super::keys::output_node;
+use super::stored::stored;
 
 /// A call without an output.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -19,7 +18,7 @@ pub struct WaitingCall {
     pub arguments: String,
 }
 
-/// The calls for which a listed run waits, oldest first; none if it does not wait, or its branch is gone.
+/// The calls for which a listed run waits, its own first, then those of runs below it; none if it does not wait.
 ///
 /// # Errors
 /// The store's.
@@ -28,16 +27,18 @@ pub async fn waiting_calls(
     owner: &Owner,
     entry: &RunEntry,
 ) -> Result<Vec<WaitingCall>, EngineError> {
-    let (run, branch) = (entry.id(), entry.branch.parse().ok());
-    match (run, branch, &entry.conversation) {
-        (Some(run), Some(branch), Some(id)) if entry.status == RunStatus::Waiting => {
-            open_calls(engine, owner, id, branch, run).await
-        }
-        _ => Ok(Vec::new()),
+    let Some(id) = &entry.conversation else {
+        return Ok(Vec::new());
+    };
+    if entry.status != RunStatus::Waiting {
+        return Ok(Vec::new());
     }
+    let calls = entry.waiting.iter().filter_map(|call| call.parse().ok());
+    let calls: Vec<NodeId> = calls.collect();
+    open_calls(engine, owner, id, &calls).await
 }
 
-/// The calls of a run that have no output yet, oldest first; none if its branch is gone.
+/// Those of these calls that are there and have no output yet, as [`Ended::Waiting`](super::Ended::Waiting) names them.
 ///
 /// # Errors
 /// The store's.
@@ -45,28 +46,24 @@ pub async fn open_calls(
     engine: &Engine,
     owner: &Owner,
     conversation: &ConversationId,
-    branch: BranchName,
-    run: RunId,
+    calls: &[NodeId],
 ) -> Result<Vec<WaitingCall>, EngineError> {
-    let request = ReadRequest::whole(At::Branch(branch));
-    let page = match engine.store().read(owner, conversation, request).await {
-        Ok(page) => page,
-        Err(StoreError::NotFound { .. }) => return Ok(Vec::new()),
-        Err(error) => return Err(error.into()),
-    };
-    let answered: BTreeSet<NodeId> = page.nodes.iter().filter_map(|node| node.answers).collect();
-    let open = page.nodes.iter().filter(|node| {
-        node.run == Some(run) && node.kind == NodeKind::FunctionCall && !answered.contains(&node.id)
-    });
-    let mut calls = Vec::new();
-    for node in open {
-        if let Item::FunctionCall(call) = item(node)? {
-            calls.push(WaitingCall {
-                node: node.id,
+    let node = |id| stored(engine, owner, conversation, id);
+    let mut open = Vec::new();
+    for id in calls {
+        let Some(called) = node(*id).await? else {
+            continue;
+        };
+        if let Some(run) = called.run
+            && node(output_node(run, *id)).await?.is_none()
+            && let Item::FunctionCall(call) = item(&called)?
+        {
+            open.push(WaitingCall {
+                node: *id,
                 tool: call.name,
                 arguments: call.arguments,
             });
         }
     }
-    Ok(calls)
+    Ok(open)
 }

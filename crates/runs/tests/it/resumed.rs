@@ -18,10 +18,10 @@ use contexture_layers::{Gate, Layers, Rerun};
 use contexture_llm::{Model, ModelError, ModelRequest, ModelResponse, ScriptedModel};
 use contexture_runs::{
     Agent, Decision, Delegate, Ended, Run, RunError, RunEvent, RunNews, RunStatus, Spent, ToolBox,
-    ToolCall, ToolOptions, ToolOutput, Until, decide, post, runs, turn_text,
+    ToolCall, ToolOptions, ToolOutput, Until, decide, post, runs, turn_text, waiting_calls,
 };
 use contexture_store::{MemoryStore, Store};
-use contexture_store_testkit::{Fault, Faulty};
+use contexture_store_testkit::{Fault, Faulty, Method};
 use contexture_tools::{Policy, Tool};
 use futures_util::FutureExt as _;
 
@@ -506,6 +506,7 @@ async fn a_run_waits_for_the_calls_of_runs_below_it() {
         assert!(listed.len() == 2 && listed.iter().all(waits), "{listed:?}");
         let root = listed.iter().find(|run| run.parent.is_none()).unwrap();
         let child = listed.iter().find(|run| run.parent.is_some()).unwrap();
+        let waited = root.clone();
         // What waits is the child's call; what is called beside it is done.
         let below = chat.on_branch(child.branch.parse().unwrap());
         assert_eq!(transcript(&below).await.last().unwrap(), "call asked");
@@ -513,6 +514,17 @@ async fn a_run_waits_for_the_calls_of_runs_below_it() {
         assert_eq!(calls.len(), 1);
         let said = transcript(&chat).await;
         assert_eq!(said[1..], ["call think", "call add", "output 3"]);
+        // Lists name it for both, and read no path for that.
+        let counted = Arc::new(Faulty::never(Arc::clone(&plain)));
+        let engine = Engine::new(counted.clone());
+        let waiting = async |run| waiting_calls(&engine, chat.owner(), run).await.unwrap();
+        for run in &listed {
+            let told = waiting(run).await;
+            let told: Vec<_> = told.iter().map(|call| (call.node, &*call.tool)).collect();
+            assert_eq!(told, [(calls[0], "asked")]);
+        }
+        let asked: Vec<_> = counted.calls().into_keys().collect();
+        assert_eq!(asked, [Method::Nodes]);
 
         decide(&chat, root.id().unwrap(), calls[0], decision)
             .await
@@ -528,6 +540,8 @@ async fn a_run_waits_for_the_calls_of_runs_below_it() {
         assert_eq!(transcript(&chat).await[4], "output Forty-two.");
         let listed = runs(chat.engine(), chat.owner(), None).await.unwrap();
         assert!(listed.iter().all(|run| run.status == RunStatus::Completed));
+        // Whoever listed them earlier is told that nothing waits any more.
+        assert_eq!(waiting(&waited).await, []);
     }
 }
 

@@ -2,7 +2,7 @@
 
 use axum::extract::State;
 use axum::http::StatusCode;
-use contexture::Owner;
+use contexture::Conversation;
 use contexture::runs::{Decision, RunEntry, decide, runs, waiting_calls};
 use serde::Deserialize;
 use utoipa::{IntoParams, ToSchema};
@@ -43,7 +43,11 @@ async fn list(
     Reader(owner): Reader,
     Query(listing): Query<Listing>,
 ) -> Result<Json<RunsDocument>, Problem> {
-    let found = entries(&app, &owner, listing.conversation.as_deref()).await?;
+    let chat = match listing.conversation {
+        Some(id) => Some(open(&app, &owner, &id, None).await?),
+        None => None,
+    };
+    let found = runs(app.engine(), &owner, chat.as_ref()).await?;
     let mut runs = Vec::with_capacity(found.len());
     for run in found {
         let waiting = waiting_calls(app.engine(), &owner, &run).await?;
@@ -63,7 +67,8 @@ async fn show(
     Reader(owner): Reader,
     Path((id, run)): Path<(String, String)>,
 ) -> Result<Json<RunDocument>, Problem> {
-    let found = one(&app, &owner, &id, &run).await?;
+    let chat = open(&app, &owner, &id, None).await?;
+    let found = one(&chat, &run).await?;
     let waiting = waiting_calls(app.engine(), &owner, &found).await?;
     Ok(Json(RunDocument::new(&found, &waiting)))
 }
@@ -100,7 +105,8 @@ async fn settle(
     Path((id, run)): Path<(String, String)>,
     Json(asked): Json<DecisionDocument>,
 ) -> Result<StatusCode, Problem> {
-    let found = one(&app, &owner, &id, &run).await?;
+    let chat = open(&app, &owner, &id, None).await?;
+    let found = one(&chat, &run).await?;
     let call = node_id(&asked.call)?;
     let waiting = waiting_calls(app.engine(), &owner, &found).await?;
     if !waiting.iter().any(|waiting| waiting.node == call) {
@@ -119,29 +125,16 @@ async fn settle(
         },
     };
     let run = found.id().ok_or_else(|| no_run(&run))?;
-    let chat = open(&app, &owner, &id, Some(&found.branch)).await?;
     decide(&chat, run, call, decision).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
-async fn entries(
-    app: &App,
-    owner: &Owner,
-    conversation: Option<&str>,
-) -> Result<Vec<RunEntry>, Problem> {
-    let chat = match conversation {
-        Some(id) => Some(open(app, owner, id, None).await?),
-        None => None,
+async fn one(chat: &Conversation, run: &str) -> Result<RunEntry, Problem> {
+    let found = match run.parse() {
+        Ok(id) => RunEntry::of(chat, id).await?,
+        Err(_) => None,
     };
-    Ok(runs(app.engine(), owner, chat.as_ref()).await?)
-}
-
-async fn one(app: &App, owner: &Owner, conversation: &str, run: &str) -> Result<RunEntry, Problem> {
-    let found = entries(app, owner, Some(conversation)).await?;
-    found
-        .into_iter()
-        .find(|entry| entry.run == run)
-        .ok_or_else(|| no_run(run))
+    found.ok_or_else(|| no_run(run))
 }
 
 fn no_run(run: &str) -> Problem {

@@ -33,7 +33,7 @@ pub struct RunDocument {
     pub result: Option<String>,
     /// Why it was called off or went wrong.
     pub why: Option<String>,
-    /// Calls of it that wait for a decision.
+    /// Calls of it, and of runs below it, that wait for a decision.
     pub waiting: Vec<WaitingCallDocument>,
 }
 
