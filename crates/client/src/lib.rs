@@ -31,5 +31,5 @@ pub use model::HttpModel;
 pub use options::{ClientOptions, Retries, TimeLimits};
 pub use provider::Provider;
 pub use trust::RootCertificate;
-pub use unpack::{Pieces, event_data, unpacked, unpacked_whole};
+pub use unpack::{Pieces, event_data, unpacked, unpacked_while, unpacked_whole};
 pub use upstream::{Passed, PassedBody, Passing, Upstream, UpstreamError};

@@ -63,20 +63,36 @@ pub fn unpacked(headers: &HeaderMap, body: Pieces) -> io::Result<Pieces> {
 /// # Errors
 /// As [`unpacked`]; [`io::ErrorKind::FileTooLarge`] beyond so many bytes; what unpacking says.
 pub async fn unpacked_whole(headers: &HeaderMap, body: Bytes, most: usize) -> io::Result<Bytes> {
+    let whole = unpacked_while(headers, body, |length| length <= most).await?;
+    whole.ok_or_else(|| {
+        let why = format!("it is longer than {most} bytes when unpacked");
+        io::Error::new(io::ErrorKind::FileTooLarge, why)
+    })
+}
+
+/// A whole body, unpacked as long as `goes_on` says yes to its length so far; `None` if it did not. One that is not packed
+/// is given back as it is, and not asked about.
+///
+/// # Errors
+/// As [`unpacked`]; what unpacking says.
+pub async fn unpacked_while(
+    headers: &HeaderMap,
+    body: Bytes,
+    mut goes_on: impl FnMut(usize) -> bool,
+) -> io::Result<Option<Bytes>> {
     if !headers.contains_key(CONTENT_ENCODING) {
-        return Ok(body);
+        return Ok(Some(body));
     }
     let mut pieces = unpacked(headers, stream::iter([Ok(body)]).boxed())?;
     let mut whole = BytesMut::new();
     while let Some(piece) = pieces.next().await {
         let piece = piece?;
-        if whole.len().saturating_add(piece.len()) > most {
-            let why = format!("it is longer than {most} bytes when unpacked");
-            return Err(io::Error::new(io::ErrorKind::FileTooLarge, why));
+        if !goes_on(whole.len().saturating_add(piece.len())) {
+            return Ok(None);
         }
         whole.extend_from_slice(&piece);
     }
-    Ok(whole.freeze())
+    Ok(Some(whole.freeze()))
 }
 
 /// The data of a stream's events.

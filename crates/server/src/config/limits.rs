@@ -35,7 +35,8 @@ pub struct LimitsConfig {
     /// Beyond: `too_many_requests`, status 429.
     pub per_minute: Option<NonZeroU32>,
     /// Bytes of memory for requests that are passed on and wait to be stored. Default 134,217,728. Beyond: a request
-    /// waits up to two seconds for room, and is then passed on without being stored (`overload`).
+    /// waits up to two seconds for room, and is then passed on without being stored (`overload`); one that came packed
+    /// and is unpacked later is not stored if there is no room for the rest of it then.
     pub behind_bytes: usize,
     /// Bytes of memory for what was read of the conversations used last, so that it is not read again with each request.
     /// Default 134,217,728; 0: nothing is kept. Beyond: the oldest are forgotten.

@@ -26,7 +26,11 @@ pub(crate) struct Behind {
 
 /// The room of one request, given back when it is dropped.
 #[derive(Debug)]
-pub(crate) struct Room(#[expect(dead_code, reason = "held, not read")] OwnedSemaphorePermit);
+pub(crate) struct Room {
+    held: OwnedSemaphorePermit,
+    /// All the room there is.
+    most: usize,
+}
 
 impl Behind {
     /// Room for so many bytes.
@@ -41,13 +45,36 @@ impl Behind {
     /// Room for a request with a body of so many bytes; `None`: too much is behind, and stayed so. One that is larger
     /// than all the room there is gets all of it.
     pub(crate) async fn room(&self, body: usize) -> Option<Room> {
-        let bytes = body.saturating_mul(COPIES).saturating_add(BESIDE);
-        let pieces = bytes.div_ceil(PIECE).min(self.pieces);
-        let pieces = u32::try_from(pieces).unwrap_or(u32::MAX);
+        let pieces = pieces(body, self.pieces);
         let free = Arc::clone(&self.free).acquire_many_owned(pieces);
-        let permit = tokio::time::timeout(PATIENCE, free).await;
-        permit.ok()?.ok().map(Room)
+        let held = tokio::time::timeout(PATIENCE, free).await.ok()?.ok()?;
+        Some(Room {
+            held,
+            most: self.pieces,
+        })
     }
+}
+
+impl Room {
+    /// Makes it that of a body of so many bytes, once it is known to be longer; `false`: there is not so much. It is not
+    /// waited for: those who hold some would wait for each other.
+    pub(crate) fn grow(&mut self, body: usize) -> bool {
+        let all = pieces(body, self.most) as usize;
+        let more = all.saturating_sub(self.held.num_permits());
+        let more = u32::try_from(more).unwrap_or(u32::MAX);
+        match Arc::clone(self.held.semaphore()).try_acquire_many_owned(more) {
+            Ok(held) => self.held.merge(held),
+            Err(_) => return more == 0,
+        }
+        true
+    }
+}
+
+/// What a request with a body of so many bytes takes, of so much at most.
+fn pieces(body: usize, most: usize) -> u32 {
+    let bytes = body.saturating_mul(COPIES).saturating_add(BESIDE);
+    let pieces = bytes.div_ceil(PIECE).min(most);
+    u32::try_from(pieces).unwrap_or(u32::MAX)
 }
 
 #[cfg(test)]
@@ -61,6 +88,12 @@ mod tests {
         assert!(first.is_some());
         assert!(behind.room(10 << 10).await.is_none());
         drop(first);
+        let (mut small, other) = (behind.room(0).await.unwrap(), behind.room(0).await);
+        assert!(small.grow(9 << 10) && !small.grow(10 << 10));
+        drop(other);
+        assert!(small.grow(1 << 30));
+        assert!(behind.room(0).await.is_none());
+        drop(small);
         let large = behind.room(1 << 30).await;
         assert!(large.is_some());
         assert!(behind.room(0).await.is_none());

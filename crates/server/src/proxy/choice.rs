@@ -4,9 +4,7 @@
 //! names can only take more away. It fails closed: where a route by model has such a word, a request whose model cannot
 //! be read does not pass.
 
-use axum::http::{HeaderMap, StatusCode};
-use bytes::Bytes;
-use contexture::client::unpacked_whole;
+use axum::http::StatusCode;
 use contexture::engine::Secrets;
 use serde::Deserialize;
 
@@ -14,7 +12,7 @@ use crate::app::App;
 use crate::config::{Config, PolicyConfig, RedactConfig, RouteConfig, ToolsConfig};
 use crate::keys::Principal;
 use crate::proxy::call::{Call, model_in};
-use crate::proxy::headers;
+use crate::proxy::came::Came;
 use crate::proxy::place::Place;
 use crate::proxy::refusal::Refusal;
 use crate::proxy::wishes::Wishes;
@@ -34,8 +32,7 @@ pub(crate) struct Asking<'a> {
     /// What it asks a model, if it asks one.
     pub(crate) call: Option<&'a Call>,
     pub(crate) principal: &'a Principal,
-    pub(crate) headers: &'a HeaderMap,
-    pub(crate) body: &'a Bytes,
+    pub(crate) came: &'a Came,
 }
 
 impl<'a> Choice<'a> {
@@ -101,18 +98,23 @@ impl<'a> Choice<'a> {
 impl Asking<'_> {
     /// Whether it is JSON, or has to be: its strings may be redacted.
     pub(crate) fn is_read(&self) -> bool {
-        self.call.is_some() || !self.body.is_empty() && headers::is_json(self.headers)
+        self.call.is_some() || !self.came.bytes().is_empty() && self.came.is_json()
     }
 
     async fn route<'c>(
         &self,
         config: &'c Config,
     ) -> Result<Option<(&'c str, &'c PolicyConfig)>, Refusal> {
-        let by_model = config.routes.iter().any(|route| route.model.is_some());
+        let redacts = |policy: &PolicyConfig| policy.redact.on().is_some();
+        // What asks no model can only be redacted: else it is not looked into.
+        let matters =
+            self.call.is_some() || self.is_read() && config.policies.values().any(redacts);
+        let mut routes = config.routes.iter().filter(|route| self.is_on(route));
+        let by_model = matters && routes.any(|route| route.model.is_some());
         let named = model_in(self.place);
         let model = match (named, by_model) {
             (Some(model), _) => Ok(Some(model)),
-            (None, true) => self.model(config.server.limits.body_bytes).await,
+            (None, true) => self.model().await,
             (None, false) => Ok(None),
         };
         for route in config.routes.iter().filter(|route| self.is_on(route)) {
@@ -152,14 +154,13 @@ impl Asking<'_> {
     }
 
     /// The model that the body names. One that is named twice is not known: not every host reads the same.
-    async fn model(&self, most: usize) -> Result<Option<String>, Unreadable> {
+    async fn model(&self) -> Result<Option<String>, Unreadable> {
         #[derive(Deserialize)]
         struct Body {
             model: Option<String>,
         }
-        let body = unpacked_whole(self.headers, self.body.clone(), most).await;
-        let body = body.map_err(|_| Unreadable)?;
-        let body: Body = serde_json::from_slice(&body).map_err(|_| Unreadable)?;
+        let body = self.came.unpacked().await.map_err(|_| Unreadable)?;
+        let body: Body = serde_json::from_slice(body).map_err(|_| Unreadable)?;
         Ok(body.model)
     }
 }

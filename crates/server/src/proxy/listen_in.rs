@@ -131,20 +131,15 @@ const HEAD_START: Duration = Duration::from_millis(3);
 /// Stores the request, and says what to send in its place. What came, and its room, are given back at the end.
 async fn take_in(
     app: &App,
-    asked: Asked,
+    mut asked: Asked,
     policy: Option<PolicyConfig>,
     told: &Telling,
     rewritten: oneshot::Sender<Option<Box<Rewritten>>>,
 ) -> Option<Box<TakenIn>> {
-    if asked.room.is_none() {
-        let why = "more waits to be stored than `server.limits.behind_bytes` has room for";
-        missed(told, &Miss::new("overload", why));
-        return None;
-    }
     if policy.is_none() {
         tokio::time::sleep(HEAD_START).await;
     }
-    let (mut stored, read) = match matching::ingest(&asked).await {
+    let (mut stored, read) = match matching::ingest(&mut asked).await {
         Ok(stored) => stored,
         Err(miss) => {
             missed(told, &miss);

@@ -2,9 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use axum::http::HeaderMap;
 use bytes::Bytes;
-use contexture::client::unpacked_whole;
 use contexture::ir::{ConversationId, Transcript};
 use contexture::layers::builtin::Skills;
 use contexture::{Engine, Incoming, Ingested, Kind, Owner, lift};
@@ -14,6 +12,7 @@ use crate::panics::PANICKED;
 use crate::problem::chain;
 use crate::proxy::behind::Room;
 use crate::proxy::call::Call;
+use crate::proxy::came::{Came, Unread};
 use crate::proxy::wishes::Wishes;
 
 /// Fields that say for whom a request is.
@@ -27,9 +26,8 @@ pub(crate) struct Asked {
     pub(crate) engine: Engine,
     pub(crate) owner: Owner,
     pub(crate) call: Call,
-    pub(crate) headers: HeaderMap,
-    /// As it came, packed perhaps: by this it is found again, when it comes again.
-    pub(crate) body: Bytes,
+    /// As it came: by this it is found again, when it comes again.
+    pub(crate) came: Came,
     /// Its text without secrets, if it had any.
     pub(crate) redacted: Option<Bytes>,
     pub(crate) wishes: Wishes,
@@ -39,8 +37,6 @@ pub(crate) struct Asked {
     pub(crate) by_user: bool,
     /// Skills that are listed to the model.
     pub(crate) skills: Option<Skills>,
-    /// The longest body that is read, unpacked.
-    pub(crate) most: usize,
     /// Its room among what waits to be stored; without, it is not.
     pub(crate) room: Option<Room>,
 }
@@ -144,9 +140,13 @@ impl Said {
 ///
 /// # Errors
 /// It cannot be read, or cannot be stored.
-pub(crate) async fn ingest(asked: &Asked) -> Result<(Stored, Read), Miss> {
-    let body = unpacked_whole(&asked.headers, asked.body.clone(), asked.most).await;
-    let body = body.map_err(|error| Miss::of("request", &error))?;
+pub(crate) async fn ingest(asked: &mut Asked) -> Result<(Stored, Read), Miss> {
+    let body = asked.came.unpacked_in(asked.room.as_mut()).await;
+    let body = body.map_err(|unread| match unread {
+        Unread::NoRoom => Miss::of("overload", &unread),
+        _ => Miss::of("request", &unread),
+    })?;
+    let asked = &*asked;
     let read = asked.read(body).await?;
     let said = &read.said;
     let conversation = asked.wishes.conversation.clone();

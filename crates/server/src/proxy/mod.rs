@@ -17,6 +17,7 @@ mod answer;
 mod behind;
 mod booking;
 mod call;
+mod came;
 mod choice;
 mod credentials;
 mod failing;

@@ -9,14 +9,14 @@ use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use axum::response::{IntoResponse as _, Response};
 use bytes::Bytes;
-use contexture::client::{Passed, Passing, Upstream, unpacked_whole};
-use contexture::engine::Secrets;
+use contexture::client::{Passed, Passing, Upstream};
 
 use crate::app::App;
 use crate::documents::RequestDocument;
 use crate::nowhere::nothing_here;
 use crate::panics::{PANICKED, Panicked, caught};
 use crate::proxy::call::Call;
+use crate::proxy::came::Came;
 use crate::proxy::choice::{Asking, Choice};
 use crate::proxy::credentials::{Outgoing, admit};
 use crate::proxy::failing::fail_open;
@@ -68,39 +68,39 @@ async fn through(
     let principal = admit(app, place.upstream, &parts.headers, &mut out)?;
     let permit = app.load().enter(&principal.owner)?;
     let wishes = Wishes::of(&parts.headers)?;
-    let mut headers = parts.headers.clone();
-    let mut body = whole(app, body).await?;
+    let most = app.config().server.limits.body_bytes;
+    let mut came = Came::new(parts.headers.clone(), whole(body, most).await?, most);
     let call = Call::of(&parts.method, place);
     let asking = Asking {
         place,
         call: call.as_ref(),
         principal: &principal,
-        headers: &headers,
-        body: &body,
+        came: &came,
     };
     let is_read = asking.is_read();
-    let choice = match call.is_none() && body.is_empty() {
+    let choice = match call.is_none() && came.bytes().is_empty() {
         true => Choice::default(),
         false => Choice::of(app, &asking, &wishes).await?,
     };
     let tools = choice.tools();
-    if let Some(call) = call.as_ref().filter(|_| !tools.allows_all()) {
-        let text = unpacked(app, &headers, &body).await?;
-        if let Some(text) = restricted(call.format, &text, &tools)? {
-            body = text.into();
-            headers.remove(CONTENT_ENCODING);
-            out.headers.remove(CONTENT_ENCODING);
-        }
+    if let Some(call) = call.as_ref().filter(|_| !tools.allows_all())
+        && let Some(text) = restricted(call.format, came.text().await, &tools)?
+    {
+        came.replace(text);
+        out.headers.remove(CONTENT_ENCODING);
     }
     let secrets = choice.secrets().filter(|_| is_read);
-    let redacted = without(app, secrets.as_ref(), &headers, &body).await?;
+    let redacted = match &secrets {
+        Some(secrets) => redacted(secrets, came.text().await)?.map(Bytes::from),
+        None => None,
+    };
     if redacted.is_some() {
         out.headers.remove(CONTENT_ENCODING);
     }
-    let sent = redacted.clone().unwrap_or_else(|| body.clone());
+    let sent = redacted.clone().unwrap_or_else(|| came.bytes().clone());
     let call = call.filter(|_| !wishes.bypass);
     let room = match &call {
-        Some(_) => app.behind().room(body.len()).await,
+        Some(_) => app.behind().room(came.length()).await,
         None => None,
     };
     let listening = call.map(|call| {
@@ -118,8 +118,7 @@ async fn through(
             },
             owner: principal.owner.clone(),
             call,
-            headers,
-            body,
+            came,
             redacted,
             wishes,
             conversation_from: place.upstream.conversation_from.clone(),
@@ -127,7 +126,6 @@ async fn through(
             skills: choice
                 .policy
                 .and_then(|(name, _)| app.skills_of(name).cloned()),
-            most: app.config().server.limits.body_bytes,
             room,
         };
         let patience = policy.as_ref().map(patience);
@@ -214,34 +212,8 @@ fn instead(request: &Passing, body: Bytes) -> Passing {
     }
 }
 
-/// The body without these secrets, unpacked; `None` if it has none of them.
-async fn without(
-    app: &App,
-    secrets: Option<&Secrets>,
-    headers: &HeaderMap,
-    body: &Bytes,
-) -> Result<Option<Bytes>, Refusal> {
-    let Some(secrets) = secrets else {
-        return Ok(None);
-    };
-    let text = unpacked(app, headers, body).await?;
-    Ok(redacted(secrets, &text)?.map(Bytes::from))
-}
-
-/// The text of a body that must be read.
-async fn unpacked(app: &App, headers: &HeaderMap, body: &Bytes) -> Result<String, Refusal> {
-    let most = app.config().server.limits.body_bytes;
-    let body = unpacked_whole(headers, body.clone(), most).await;
-    let text = body
-        .ok()
-        .and_then(|body| String::from_utf8(body.into()).ok());
-    // What is no text is no request either.
-    Ok(text.unwrap_or_default())
-}
-
 /// The body: matching needs all of it, and an answer may not begin before it has come.
-async fn whole(app: &App, body: Body) -> Result<Bytes, Refusal> {
-    let most = app.config().server.limits.body_bytes;
+async fn whole(body: Body, most: usize) -> Result<Bytes, Refusal> {
     axum::body::to_bytes(body, most).await.map_err(|error| {
         let mut cause: &dyn std::error::Error = &error;
         while let Some(source) = cause.source() {

@@ -1,9 +1,12 @@
 //! A database that is too slow.
 
+use std::io::Write as _;
 use std::sync::Arc;
 
 use contexture::{Engine, SqliteStore};
 use contexture_upstream_testkit::ScriptedProvider;
+use flate2::Compression;
+use flate2::write::GzEncoder;
 use rusqlite::Connection;
 
 use super::policies::{all, sent};
@@ -83,4 +86,50 @@ async fn what_finds_no_room_to_wait_is_passed_on_and_not_stored() {
         figures.contains("contexture_proxy_missed_total{what=\"overload\"} 1"),
         "{figures}"
     );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_packed_request_takes_the_room_of_what_is_in_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("slow.db");
+    let engine = Engine::new(Arc::new(SqliteStore::open(&file).unwrap()));
+    let limits = "[server.limits]\nbehind_bytes = 1048576\n";
+    let proxied = Proxied::to(ScriptedProvider::default(), engine, limits).await;
+    let other = Connection::open(&file).unwrap();
+    other.execute_batch("BEGIN IMMEDIATE").unwrap();
+    // Packed to less than a hundredth, each takes more than half of the room.
+    let ask = |text: &str| {
+        let body = chat(&[says(&text.repeat(20_000))]).to_string();
+        let mut packed = GzEncoder::new(Vec::new(), Compression::fast());
+        packed.write_all(body.as_bytes()).unwrap();
+        let request = proxied.stand.request(reqwest::Method::POST, CHAT);
+        let request = request
+            .header("content-type", "application/json")
+            .header("content-encoding", "gzip")
+            .body(packed.finish().unwrap());
+        proxied.stand.send(request)
+    };
+    let (first, second) = (ask("one of two").await, ask("two of two").await);
+    first.ok();
+    second.ok();
+    let failed = |outcome: &serde_json::Value| outcome["failed"] == "overload";
+    // Whichever is read later finds no room; the other one waits for the database.
+    let outcomes = async {
+        tokio::select! {
+            outcome = proxied.outcome(&first) => outcome,
+            outcome = proxied.outcome(&second) => outcome,
+        }
+    };
+    let outcome = outcomes.await;
+    assert!(failed(&outcome), "{outcome}");
+    other.execute_batch("ROLLBACK").unwrap();
+    let (first, second) = (
+        proxied.outcome(&first).await,
+        proxied.outcome(&second).await,
+    );
+    assert_ne!(failed(&first), failed(&second), "{first} {second}");
+    assert_eq!(proxied.conversations().await.len(), 1);
+    let third = ask("three of").await;
+    let outcome = proxied.outcome(&third).await;
+    assert_eq!(outcome["failed"], serde_json::Value::Null, "{outcome}");
 }
