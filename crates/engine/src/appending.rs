@@ -5,7 +5,7 @@
 use contexture_ir::{Item, NodeId, meaning_hash};
 use contexture_layers::{LayerId, Observed};
 use contexture_store::{
-    AppendAt, AppendRequest, Appended, At, NewItem, State, StateChange, StatePatch,
+    AppendAt, AppendRequest, Appended, At, Error, NewItem, State, StateChange, StatePatch,
 };
 
 use crate::conversation::Conversation;
@@ -119,7 +119,8 @@ impl Conversation {
         request.patch.changes.extend(changes);
         let shared = session.shared_changes(request.at_ms)?;
         let (shared, entries): (Vec<LayerId>, Vec<_>) = shared.into_iter().unzip();
-        request.entries = entries;
+        // Versions are told in the order of entries: those of layers come first.
+        request.entries.splice(0..0, entries);
         let appended = self.append_request(request).await?;
         // What is stored on another branch is not stored here.
         if let Some(ledger) = ledger.filter(|_| !appended.sibling) {
@@ -149,9 +150,17 @@ impl Conversation {
             let mut session = self.layer_session_at(base.clone(), None).await?;
             let appended = self.append_observed(request.clone(), seen, Some(&mut session));
             match appended.await {
-                Err(error) if tries > 0 && error.is_stale_state() => {}
+                Err(error) if tries > 0 && error.is_stale_state() && !is_of(&request, &error) => {}
                 appended => return appended,
             }
         }
     }
+}
+
+/// Whether it is about an entry that came with the request: whoever wrote that reads it again.
+fn is_of(request: &AppendRequest, error: &EngineError) -> bool {
+    let EngineError::Store(Error::VersionConflict { name, .. }) = error else {
+        return false;
+    };
+    request.entries.iter().any(|(_, put)| put.key == *name)
 }

@@ -90,7 +90,7 @@ pub use layer_handle::LayerHandle;
 pub use layer_session::{LayerSession, run_prefix};
 pub use layer_store::RunPlace;
 pub use ledger::{COMPACTION, Ledger};
-pub use matching::{Incoming, Ingested, Matched, OwnCall};
+pub use matching::{AnswerOptions, Incoming, Ingested, Matched, OwnCall};
 pub use messages::For;
 pub use offload::{Kept, Linked};
 pub use open::Database;

@@ -86,6 +86,8 @@ pub struct Recorded {
     pub nodes: Vec<NodeId>,
     /// The message they belong to.
     pub message: MessageId,
+    /// Whether it was stored before. Then nothing was stored now.
+    pub replayed: bool,
     /// What the call used, as reported.
     pub usage: Option<Usage>,
     /// Why the answer ended.
@@ -191,6 +193,7 @@ impl Conversation {
             sibling: false,
             nodes: Vec::new(),
             message,
+            replayed: false,
             usage: info.usage,
             finish: info.finish,
             losses: lifted.losses,
@@ -222,6 +225,7 @@ impl Conversation {
         recorded.head = appended.head;
         recorded.sibling = appended.sibling;
         recorded.nodes = appended.nodes;
+        recorded.replayed = appended.replayed;
         recorded.branch = appended.branch.unwrap_or(recorded.branch);
         if !appended.replayed {
             let model = &call.report.target.model;

@@ -13,7 +13,7 @@ use crate::config::Config;
 use crate::keys::Keys;
 use crate::live::Live;
 use crate::load::Load;
-use crate::proxy::{Accounts, Behind, Outcomes, UpstreamFault, Upstreams};
+use crate::proxy::{Accounts, Behind, Outcomes, Turns, UpstreamFault, Upstreams};
 use crate::recorder::recorder;
 use crate::skills;
 
@@ -33,6 +33,7 @@ struct Shared {
     upstreams: Upstreams,
     outcomes: Outcomes,
     accounts: Accounts,
+    turns: Turns,
     live: Live,
     skills: Vec<Skill>,
     /// By policy.
@@ -73,6 +74,7 @@ impl App {
                 upstreams,
                 outcomes: Outcomes::default(),
                 accounts: Accounts::default(),
+                turns: Turns::default(),
                 live: Live::default(),
                 skills,
                 listed,
@@ -121,6 +123,11 @@ impl App {
 
     pub(crate) fn accounts(&self) -> &Accounts {
         &self.shared.accounts
+    }
+
+    /// Who adds to a sum of the ledger.
+    pub(crate) fn turns(&self) -> &Turns {
+        &self.shared.turns
     }
 
     /// Who is told of answers that are still coming.

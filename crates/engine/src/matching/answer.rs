@@ -8,7 +8,8 @@ use contexture_ir::{
 };
 use contexture_layers::Observed;
 use contexture_store::{
-    AppendAt, AppendRequest, At, NewItem, OnMoved, PathMark, ResponseRecord, ResponseStatus,
+    AppendAt, AppendRequest, At, KeyScope, NewItem, OnMoved, PathMark, PutEntry, ResponseRecord,
+    ResponseStatus,
 };
 use contexture_telemetry::cache_read;
 
@@ -35,24 +36,27 @@ pub struct OwnCall {
     pub output: Option<FunctionCallOutput>,
 }
 
+/// How to store an answer; see [`Ingested::record_with`].
+#[derive(Clone, Debug, Default)]
+pub struct AnswerOptions<'a> {
+    /// What was sent in the place of what the client sent: its plan holds for the calls to come, and what it was
+    /// compiled from is kept with the answer. One that stands behind a compaction of its own asks for
+    /// [`Ingested::head`] to be that of the compaction.
+    pub call: Option<&'a CompiledCall>,
+    /// The calls in it that the client knows nothing of: their outputs are stored with it, for models only.
+    pub own: &'a [OwnCall],
+    /// Values outside the tree, in the same transaction; see [`AppendRequest::entries`].
+    pub entries: Vec<(KeyScope, PutEntry)>,
+}
+
 /// An answer to be stored.
 #[derive(Clone, Copy)]
 struct Said<'a> {
     answer: &'a Transcript,
-    /// What was sent in the place of what the client sent.
-    call: Option<&'a CompiledCall>,
     own: &'a [OwnCall],
 }
 
 impl<'a> Said<'a> {
-    const fn of(answer: &'a Transcript) -> Self {
-        Self {
-            answer,
-            call: None,
-            own: &[],
-        }
-    }
-
     fn is_own(&self, place: usize) -> bool {
         self.own.iter().any(|own| own.place == place)
     }
@@ -81,60 +85,46 @@ impl Ingested {
     /// # Errors
     /// The store's.
     pub async fn record(&self, answer: &Transcript) -> Result<Recorded, EngineError> {
-        self.store(Said::of(answer)).await
+        self.store(answer, AnswerOptions::default()).await
     }
 
-    /// As [`Self::record`], where this call was sent in the place of what the client sent: its plan holds for the
-    /// calls to come, and what it was compiled from is kept with the answer. The client goes on from the
-    /// answer as it would from any other.
-    ///
-    /// A call that stands behind a compaction of its own asks for [`Ingested::head`] to be that of the compaction.
+    /// As [`Self::record`], with more in the same transaction. After that [`Self::chat`] and [`Self::head`] are behind
+    /// it: what the model says next is stored there, and the client goes on from whatever of it is the last, with a
+    /// history that has neither calls of ours nor their outputs.
     ///
     /// # Errors
-    /// The store's.
-    pub async fn record_call(
-        &self,
-        call: &CompiledCall,
-        answer: &Transcript,
-    ) -> Result<Recorded, EngineError> {
-        let call = Some(call);
-        self.store(Said {
-            call,
-            ..Said::of(answer)
-        })
-        .await
-    }
-
-    /// As [`Self::record_call`], of an answer that calls tools the client knows nothing of: their outputs are stored
-    /// with it, in one append, for models only. After that [`Self::chat`] and [`Self::head`] are behind them: what the model
-    /// says next is stored there, and the client goes on from whatever of it is the last, with a history that has
-    /// neither the calls nor their outputs.
-    ///
-    /// # Errors
-    /// The store's; then nothing is stored.
-    pub async fn record_own(
+    /// The store's; then nothing is stored. One that is [about a stale state](EngineError::is_stale_state) where an entry
+    /// is not as its write expects.
+    pub async fn record_with(
         &mut self,
-        call: &CompiledCall,
         answer: &Transcript,
-        own: &[OwnCall],
+        options: AnswerOptions<'_>,
     ) -> Result<Recorded, EngineError> {
-        let said = Said {
-            answer,
-            call: Some(call),
-            own,
-        };
-        let recorded = self.store(said).await?;
+        let own = options.own;
+        let recorded = self.store(answer, options).await?;
+        let said = Said { answer, own };
         said.seen().for_each(|item| self.trail.chain.push(item));
         self.chat.set_branch(recorded.branch.clone());
         self.head = recorded.head;
         Ok(recorded)
     }
 
-    async fn store(&self, said: Said<'_>) -> Result<Recorded, EngineError> {
-        let Said { answer, call, .. } = said;
+    /// The id that an answer with these calls of ours is stored under.
+    #[must_use]
+    pub fn response_id(&self, answer: &Transcript, own: &[OwnCall]) -> ResponseId {
+        ResponseId::from_bytes(*self.key(Said { answer, own }).as_bytes())
+    }
+
+    async fn store(
+        &self,
+        answer: &Transcript,
+        options: AnswerOptions<'_>,
+    ) -> Result<Recorded, EngineError> {
+        let AnswerOptions { call, own, entries } = options;
+        let said = Said { answer, own };
         let chat = &self.chat;
         let info = answer.response.clone().unwrap_or_default();
-        let key = self.key(said, info.id.as_deref());
+        let key = self.key(said);
         let id = ResponseId::from_bytes(*key.as_bytes());
         let message = chat.answering_message(self.head, key).await?;
         let mut items = nodes(chat, said, key)?;
@@ -152,6 +142,7 @@ impl Ingested {
             sibling: false,
             nodes: Vec::new(),
             message,
+            replayed: false,
             usage: info.usage.clone(),
             finish: info.finish.clone(),
             losses: Vec::new(),
@@ -162,6 +153,7 @@ impl Ingested {
         };
         let mut request = AppendRequest::new(at, items, chat.engine().now_ms());
         request.on_moved = OnMoved::Sibling;
+        request.entries = entries;
         request.paths = self.marks(said, info.id.as_deref(), last);
         let response = match call {
             Some(call) => chat.engine().response_record(id, call, &info),
@@ -188,6 +180,7 @@ impl Ingested {
         recorded.head = appended.head;
         recorded.sibling = appended.sibling;
         recorded.nodes = appended.nodes;
+        recorded.replayed = appended.replayed;
         recorded.branch = appended.branch.unwrap_or(recorded.branch);
         if !appended.replayed {
             if let Some(call) = call {
@@ -225,7 +218,9 @@ impl Ingested {
 
     /// The key of the answer and its nodes: who answers what, and in which words. One that the model goes on from
     /// is of its branch.
-    fn key(&self, said: Said<'_>, id: Option<&str>) -> NodeId {
+    fn key(&self, said: Said<'_>) -> NodeId {
+        let id = said.answer.response.as_ref();
+        let id = id.and_then(|info| info.id.as_deref());
         let head = self.head.as_ref().map_or(&[][..], |head| head.as_bytes());
         let items: Vec<String> = said.answer.items.iter().map(Item::to_json).collect();
         let mut parts = vec![head, id.unwrap_or_default().as_bytes()];

@@ -21,6 +21,7 @@ pub struct LedgerDocument {
 
 /// Some calls together. Money is in 10⁻¹² dollars, for input alone, as far as prices are known.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(default)]
 pub struct LedgerSumDocument {
     /// How many.
     pub calls: u64,

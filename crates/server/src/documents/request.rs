@@ -35,7 +35,7 @@ pub struct RequestDocument {
     /// The answer, once it is stored.
     pub answer: Option<AnswerDocument>,
     /// What failed here, while the request went on: `request`, `answer`, `store`, `rewrite`, `timeout`, `refused`,
-    /// `overload` or `fault`.
+    /// `ledger`, `overload` or `fault`.
     pub failed: Option<String>,
     /// Why.
     pub why: Option<String>,

@@ -14,6 +14,17 @@ pub(crate) fn fail_open(told: &Telling, miss: &Miss) {
     told.tell(|document| document.failed(miss.what, &miss.why));
 }
 
+/// The answer is stored, but what it cost is not in the ledger, or not in all of its sums.
+pub(crate) fn unbooked(told: &Telling, miss: &Miss) {
+    tracing::warn!(
+        what = miss.what,
+        why = miss.why,
+        "a call is not in the ledger, or not in all of its sums"
+    );
+    metrics::counter!("contexture_proxy_unbooked_total").increment(1);
+    told.tell(|document| document.failed(miss.what, &miss.why));
+}
+
 /// The request, or its answer, is not stored.
 pub(crate) fn missed(told: &Telling, miss: &Miss) {
     tracing::warn!(

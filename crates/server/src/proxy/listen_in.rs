@@ -14,7 +14,7 @@ use crate::config::PolicyConfig;
 use crate::documents::RequestDocument;
 use crate::live::Belongs;
 use crate::proxy::answer;
-use crate::proxy::booking::{Entry, enter};
+use crate::proxy::booking::{Answer, keep};
 use crate::proxy::failing::{fail_open, missed};
 use crate::proxy::matching::{self, Asked, Miss, Stored};
 use crate::proxy::outcome::Telling;
@@ -174,26 +174,18 @@ async fn record(
     let TakenIn { stored, weighed } = taken;
     // Not every answer says whose it is.
     answer.model = answer.model.or(stored.model);
-    let ingested = stored.ingested;
-    let recorded = match sent {
-        Some(sent) => ingested.record_call(&sent.call, &answer).await,
-        None => ingested.record(&answer).await,
+    let mut ingested = stored.ingested;
+    let kept = Answer {
+        weighed: weighed.as_ref(),
+        sent,
+        round: Round::First,
+        said: &answer,
+        own: &[],
     };
-    let recorded = match recorded {
+    let recorded = match keep(app, told, &mut ingested, kept).await {
         Ok(recorded) => recorded,
-        Err(error) => return missed(told, &Miss::of("store", &error)),
+        Err(miss) => return missed(told, &miss),
     };
-    if let Some(weighed) = &weighed {
-        let entry = Entry {
-            ingested: &ingested,
-            weighed,
-            sent,
-            round: Round::First,
-            answer: &answer,
-            recorded: &recorded,
-        };
-        enter(app, told, entry).await;
-    }
     told.tell(|document| {
         document.answered(&recorded, ingested.cost(&answer));
         document.done = true;

@@ -39,6 +39,7 @@ mod scales;
 mod select;
 mod splice;
 mod tee;
+mod turns;
 mod upstreams;
 mod wishes;
 
@@ -51,6 +52,7 @@ pub use upstreams::UpstreamFault;
 pub(crate) use accounts::Accounts;
 pub(crate) use behind::Behind;
 pub(crate) use outcome::Outcomes;
+pub(crate) use turns::Turns;
 pub(crate) use upstreams::Upstreams;
 
 /// Everything that is not the server's own.

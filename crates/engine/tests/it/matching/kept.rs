@@ -1,7 +1,7 @@
 //! What is kept of an answer beside its items: whether it came whole, and what it cost.
 
 use contexture_compile::Target;
-use contexture_engine::Ingested;
+use contexture_engine::{AnswerOptions, Ingested};
 use contexture_ir::{FinishReason, Item, ResponseId, ResponseInfo, Transcript};
 use contexture_store::ResponseStatus;
 use contexture_wire::{Format, lift};
@@ -40,10 +40,14 @@ async fn an_answer_that_was_cut_off_is_incomplete_whatever_was_sent() {
         let sent = send(&engine(), &[user("hi")]).await;
         let relayed = sent.record(&answer).await.unwrap();
         assert_eq!(status(&sent, relayed.response).await, expected);
-        let sent = send(&engine(), &[user("hi")]).await;
+        let mut sent = send(&engine(), &[user("hi")]).await;
         let target = Target::openai_chat("gpt-4.1");
         let call = sent.chat.compile(&target).await.unwrap();
-        let compiled = sent.record_call(&call, &answer).await.unwrap();
+        let options = AnswerOptions {
+            call: Some(&call),
+            ..AnswerOptions::default()
+        };
+        let compiled = sent.record_with(&answer, options).await.unwrap();
         assert_eq!(status(&sent, compiled.response).await, expected);
     }
 }

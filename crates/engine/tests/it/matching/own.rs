@@ -1,7 +1,9 @@
 //! Calls that are answered on the way: models see them, clients do not, and histories are found all the same.
 
 use contexture_compile::{Target, read_tool};
-use contexture_engine::{CompactOptions, Engine, For, Ingested, Matched, OwnCall, Recorded};
+use contexture_engine::{
+    AnswerOptions, CompactOptions, Engine, For, Ingested, Matched, OwnCall, Recorded,
+};
 use contexture_ir::{FunctionCallOutput, Item};
 use contexture_store::At;
 
@@ -44,7 +46,12 @@ async fn answered(sent: &mut Ingested, items: &[Item]) -> Recorded {
     });
     let own: Vec<OwnCall> = own.collect();
     let said = answer(items);
-    sent.record_own(&compiled, &said, &own).await.unwrap()
+    let options = AnswerOptions {
+        call: Some(&compiled),
+        own: &own,
+        ..AnswerOptions::default()
+    };
+    sent.record_with(&said, options).await.unwrap()
 }
 
 /// Makes the index anew, from nothing.
@@ -212,7 +219,12 @@ async fn a_call_that_did_not_come_whole_has_no_output() {
         output: None,
     }];
     let said = answer(&[half]);
-    sent.record_own(&compiled, &said, &own).await.unwrap();
+    let options = AnswerOptions {
+        call: Some(&compiled),
+        own: &own,
+        ..AnswerOptions::default()
+    };
+    sent.record_with(&said, options).await.unwrap();
     let again = send_to(&engine, "n", &history).await;
     assert_eq!((again.matched, again.opened), (Matched::Retry, None));
     let compiled = again.chat.compile(&target()).await.unwrap();

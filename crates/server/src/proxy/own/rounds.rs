@@ -12,7 +12,7 @@ use serde_json::Value;
 
 use crate::app::App;
 use crate::proxy::answer;
-use crate::proxy::booking::{Entry, enter};
+use crate::proxy::booking::{self, Answer};
 use crate::proxy::failing::{fail_open, missed};
 use crate::proxy::matching::Miss;
 use crate::proxy::outcome::Telling;
@@ -188,20 +188,18 @@ impl Rounds<'_> {
     /// Stores a round.
     async fn keep(&mut self, heard: &Heard, sent: &Rewritten, kept: &mut Kept) -> Result<(), Miss> {
         let Heard { answer, own } = heard;
-        let recorded = self.ingested.record_own(&sent.call, answer, own).await;
-        let mut recorded = recorded.map_err(|error| Miss::of("store", &error))?;
-        let entry = Entry {
-            ingested: &self.ingested,
-            weighed: &self.weighed,
-            sent: Some(sent),
-            round: match kept.recorded {
-                None => Round::First,
-                Some(_) => Round::Later,
-            },
-            answer,
-            recorded: &recorded,
+        let round = match kept.recorded {
+            None => Round::First,
+            Some(_) => Round::Later,
         };
-        enter(self.app, self.told, entry).await;
+        let said = Answer {
+            weighed: Some(&self.weighed),
+            sent: Some(sent),
+            round,
+            said: answer,
+            own,
+        };
+        let mut recorded = booking::keep(self.app, self.told, &mut self.ingested, said).await?;
         kept.add(&mut recorded, self.ingested.cost(answer));
         kept.recorded = Some(recorded);
         Ok(())

@@ -1,6 +1,7 @@
 //! Requests that are passed on: what goes out, what comes back, and what is kept of both.
 
 mod apart;
+mod booking;
 mod compacting;
 mod credentials;
 mod denying;
