@@ -5,7 +5,6 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use contexture::ir::ConversationId;
 use contexture::store::{Error as StoreError, ListConversations, Maintenance, Thing};
 use contexture::{Catalogue, Conversation, Engine, EngineError, Owner, PostgresStore};
 
@@ -260,29 +259,4 @@ pub(crate) fn upkeep(engine: &Engine) -> Outcome<&dyn Maintenance> {
         Failure::new(Exit::Refused, "no_upkeep", message)
             .hint("a database server has its own tools; `contexture export` works everywhere")
     })
-}
-
-/// All conversations of an owner, or those of a resource.
-///
-/// # Errors
-/// The list cannot be read.
-pub(crate) async fn all(
-    engine: &Engine,
-    owner: &Owner,
-    resource: Option<&str>,
-) -> Outcome<Vec<ConversationId>> {
-    let mut ids = Vec::new();
-    let mut list = ListConversations {
-        resource: resource.map(str::to_owned),
-        limit: Some(PAGE),
-        ..ListConversations::default()
-    };
-    loop {
-        let page = engine.conversations(owner, list.clone()).await?;
-        ids.extend(page.conversations.into_iter().map(|record| record.id));
-        if page.next.is_none() {
-            return Ok(ids);
-        }
-        list.after = page.next;
-    }
 }

@@ -24,6 +24,7 @@ mod filter;
 mod graph;
 mod key_value;
 mod limits;
+mod list_all;
 mod maintenance;
 mod memory;
 mod node;
@@ -64,6 +65,7 @@ pub use key_value::{
     Entry, EntryCursor, EntryPage, Expected, KeyScope, KeyValues, ListEntries, PutEntry,
 };
 pub use limits::Limits;
+pub use list_all::list_all;
 pub use maintenance::{
     Amount, BackedUp, CollectRequest, Collected, Compacted, Maintenance, Statistics, VerifyCursor,
     VerifyPage, verify,

@@ -1,5 +1,6 @@
 //! `contexture export`: a conversation as a session file or a document.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
@@ -8,6 +9,7 @@ use clap::Args;
 use clap::builder::PossibleValuesParser;
 use contexture::Format;
 use contexture::sessions::SessionFormat;
+use contexture::store::list_all;
 
 use crate::database::Missing;
 use crate::exit::Exit;
@@ -98,11 +100,12 @@ async fn lines(arguments: &Arguments, globals: &Globals) -> Outcome {
     let (engine, ids) = match &arguments.conversation {
         Some(id) => {
             let chat = database::conversation(globals, id, None).await?;
-            (chat.engine().clone(), vec![chat.id().clone()])
+            (chat.engine().clone(), BTreeSet::from([chat.id().clone()]))
         }
         None => {
             let engine = database::open(globals, Missing::Refuse).await?;
-            let ids = database::all(&engine, &owner, arguments.resource.as_deref()).await?;
+            let resource = arguments.resource.as_deref();
+            let ids = list_all(&**engine.store(), &owner, resource).await?;
             (engine, ids)
         }
     };

@@ -1,7 +1,7 @@
 //! `contexture gc`: space back.
 
 use clap::Args;
-use contexture::store::CollectRequest;
+use contexture::store::{CollectRequest, list_all};
 use serde_json::json;
 
 use crate::ago::now_ms;
@@ -31,7 +31,7 @@ pub(crate) async fn run(_: &Arguments, globals: &Globals) -> Outcome {
     let engine = database::open(globals, Missing::Refuse).await?;
     let upkeep = upkeep(&engine)?;
     let (mut blobs, mut bytes, mut waiting) = (0, 0, 0);
-    for id in database::all(&engine, &owner, None).await? {
+    for id in list_all(&**engine.store(), &owner, None).await? {
         loop {
             let request = CollectRequest::at(now_ms());
             let done = upkeep.collect(&owner, &id, request).await?;

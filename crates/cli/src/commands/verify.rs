@@ -1,8 +1,9 @@
 //! `contexture verify`: is what is stored what was written?
 
+use std::collections::BTreeSet;
+
 use clap::Args;
-use contexture::ir::ConversationId;
-use contexture::store::{Error as StoreError, verify};
+use contexture::store::{Error as StoreError, list_all, verify};
 use serde_json::json;
 
 use crate::database::{self, Missing, upkeep};
@@ -33,14 +34,14 @@ pub(crate) struct Arguments {
 /// The database or the list of conversations cannot be read.
 pub(crate) async fn run(arguments: &Arguments, globals: &Globals) -> Outcome {
     let owner = database::owner(globals)?;
-    let (engine, ids): (_, Vec<ConversationId>) = match &arguments.conversation {
+    let (engine, ids) = match &arguments.conversation {
         Some(id) => {
             let chat = database::conversation(globals, id, None).await?;
-            (chat.engine().clone(), vec![chat.id().clone()])
+            (chat.engine().clone(), BTreeSet::from([chat.id().clone()]))
         }
         None => {
             let engine = database::open(globals, Missing::Refuse).await?;
-            let ids = database::all(&engine, &owner, None).await?;
+            let ids = list_all(&**engine.store(), &owner, None).await?;
             (engine, ids)
         }
     };

@@ -1,6 +1,5 @@
 //! Conversations out and in: whole as lines of JSON, byte for byte the same, or one branch in another format.
 
-use std::collections::BTreeSet;
 use std::future::Future;
 use std::sync::Arc;
 
@@ -9,11 +8,10 @@ use axum::extract::{Request, State};
 use axum::http::StatusCode;
 use axum::http::header::CONTENT_TYPE;
 use axum::response::{IntoResponse as _, Response};
-use contexture::ir::ConversationId;
 use contexture::sessions::SessionFormat;
 use contexture::store::{
-    ConversationPage, Error as StoreError, Export, ExportValues, Import, ImportError, ImportValues,
-    ListConversations, Store, Thing,
+    Error as StoreError, Export, ExportValues, Import, ImportError, ImportValues, Store, Thing,
+    list_all,
 };
 use contexture::{EngineError, Owner};
 use futures_util::{StreamExt as _, stream};
@@ -31,8 +29,6 @@ use crate::panics::{PANICKED, caught};
 use crate::problem::{Code, Problem, chain};
 
 const LINES: &str = "application/jsonl";
-/// Conversations that are listed at a time.
-const PAGE: usize = 500;
 /// Pieces that wait for a slow reader.
 const AHEAD: usize = 2;
 /// How values of an export begin.
@@ -105,13 +101,8 @@ async fn export_all(
     Reader(owner): Reader,
     Query(which): Query<Everything>,
 ) -> Result<Response, Problem> {
-    let ids = all(|list| {
-        let resource = which.resource.clone();
-        app.engine()
-            .conversations(&owner, ListConversations { resource, ..list })
-    });
-    let ids = ids.await?;
     let store = Arc::clone(app.engine().store());
+    let ids = list_all(&*store, &owner, which.resource.as_deref()).await?;
     Ok(lines(&app, move |sender| async move {
         for id in ids {
             match Export::new(&*store, &owner, &id).await {
@@ -134,39 +125,6 @@ async fn export_all(
         }
         Ok(())
     }))
-}
-
-/// All conversations that `page` lists, the ones written to last first. One that is written to meanwhile goes to the
-/// front of the list, past which the listing is by then: what was written to since it began is listed again, until a
-/// page has all of that.
-async fn all<F, E>(page: impl Fn(ListConversations) -> F) -> Result<BTreeSet<ConversationId>, E>
-where
-    F: Future<Output = Result<ConversationPage, E>>,
-{
-    let mut ids = BTreeSet::new();
-    let mut since = None;
-    loop {
-        let (before, mut pages, mut newest) = (ids.len(), 0, since);
-        let mut list = ListConversations {
-            updated_since: since,
-            limit: Some(PAGE),
-            ..ListConversations::default()
-        };
-        loop {
-            let listed = page(list.clone()).await?;
-            pages += 1;
-            newest = newest.max(listed.conversations.first().map(|first| first.updated_ms));
-            ids.extend(listed.conversations.into_iter().map(|record| record.id));
-            list.after = listed.next;
-            if list.after.is_none() {
-                break;
-            }
-        }
-        if pages == 1 || ids.len() == before {
-            return Ok(ids);
-        }
-        since = newest;
-    }
 }
 
 type Piece = Result<Bytes, std::io::Error>;
@@ -356,55 +314,5 @@ impl<'a> Taking<'a> {
         let line = self.before + error.line;
         let problem = Problem::from(error.source).with("line", line.into());
         problem.with("imported", serde_json::json!(self.done.conversations))
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use std::cell::RefCell;
-    use std::convert::Infallible;
-
-    use contexture::store::{Conversation, Cursor};
-
-    use super::*;
-
-    /// A list of two a page in which, behind the first page, what is named is written to.
-    #[tokio::test]
-    async fn what_is_written_to_while_it_is_listed_is_not_missed() {
-        let store = contexture::store::MemoryStore::new();
-        let owner = Owner::local();
-        let mut there = Vec::new();
-        for (updated_ms, id) in (0..6).zip(["f", "e", "d", "c", "b", "a"]) {
-            let new = contexture::store::NewConversation::new(id.parse().unwrap(), updated_ms);
-            there.push(store.create_conversation(&owner, new).await.unwrap());
-        }
-        let (there, touched) = (RefCell::new(there), RefCell::new(vec!["e", "c", "d"]));
-        let page = async |list: ListConversations| {
-            let mut there = there.borrow_mut();
-            there.sort_by_key(|one| std::cmp::Reverse(one.updated_ms));
-            let behind = |one: &&Conversation| {
-                one.updated_ms >= list.updated_since.unwrap_or(0)
-                    && (list.after.as_ref()).is_none_or(|after| one.updated_ms < after.updated_ms)
-            };
-            let mut conversations: Vec<_> = there.iter().filter(behind).cloned().collect();
-            let next = conversations.get(1).filter(|_| conversations.len() > 2);
-            let next = next.map(|last| Cursor {
-                updated_ms: last.updated_ms,
-                id: last.id.clone(),
-            });
-            conversations.truncate(2);
-            if let Some(id) = touched.borrow_mut().pop() {
-                let newest = there.iter().map(|one| one.updated_ms).max();
-                let found = there.iter_mut().find(|one| one.id.as_str() == id);
-                found.unwrap().updated_ms = newest.unwrap() + 1;
-            }
-            Ok::<_, Infallible>(ConversationPage {
-                conversations,
-                next,
-            })
-        };
-        let Ok(ids) = all(page).await;
-        let ids: Vec<&str> = ids.iter().map(ConversationId::as_str).collect();
-        assert_eq!(ids, ["a", "b", "c", "d", "e", "f"]);
     }
 }
