@@ -67,15 +67,23 @@ pub(crate) struct Recipe {
     format: Format,
     model: String,
     read: Read,
-    /// Those of the client's tools that are offered.
-    theirs: Vec<ToolDefinition>,
-    /// How much of the history is shown.
-    history: HistoryPolicy,
+    change: Change,
     /// What a cache of the client's requests is not shared across: the key that a compile gives them is not sent.
     scope: String,
     /// Whether what came would not fit.
     must: bool,
     own: OwnTools,
+}
+
+/// What of a request is changed, beside what is said with it.
+#[derive(Clone, Debug)]
+struct Change {
+    /// Those of the client's tools that are offered.
+    theirs: Vec<ToolDefinition>,
+    /// How much of the history is shown.
+    history: HistoryPolicy,
+    /// The marks that are set.
+    marks: Option<MarkPolicy>,
 }
 
 /// Which of the requests for one answer.
@@ -137,8 +145,11 @@ pub(crate) async fn rewrite(
     let model = model.ok_or_else(|| Miss::new("rewrite", "the request names no model"))?;
     let spec = catalogue.resolve(&model).map_err(|error| miss(&error))?;
     let mut recipe = Recipe {
-        history: history(&policy),
-        theirs: read.transcript.tools.clone(),
+        change: Change {
+            theirs: read.transcript.tools.clone(),
+            history: history(&policy),
+            marks: policy.cache_marks.then(MarkPolicy::default),
+        },
         policy,
         format,
         model,
@@ -161,7 +172,7 @@ pub(crate) async fn rewrite(
     let space = request.window.saturating_sub(request.reserve);
     recipe.must = whole.report.totals.tokens > space;
     if let Some(most) = recipe.policy.tools.select {
-        recipe.theirs = selected(most, &recipe.read.transcript);
+        recipe.change.theirs = selected(most, &recipe.read.transcript);
     }
     let call = recipe.offered(ingested).await?;
     if call.narrowing() != narrowing {
@@ -223,37 +234,41 @@ impl Recipe {
         let outline = self.outline(&call);
         let cut = (call, outline);
         if is_in(&cut.0, &ingested.chat) {
-            if scales.free || !self.policy.cuts() {
+            let PolicyConfig { tools, .. } = &self.policy;
+            let changes = self.policy.cuts() || self.policy.cache_marks || tools.select.is_some();
+            if scales.free || !changes {
                 return Ok(Some(cut));
             }
             // What is to be said is said, whatever it costs; what else is changed has to pay beside that.
-            let whole = history(&PolicyConfig::default());
-            return self.changed(cut, whole, ingested, scales).await.map(Some);
+            let nothing = Change {
+                theirs: self.read.transcript.tools.clone(),
+                history: history(&PolicyConfig::default()),
+                marks: None,
+            };
+            return self.changed(cut, nothing, ingested, scales).await.map(Some);
         }
-        if self.history.window == Window::Whole || !scales.costs_more(&cut.1) {
+        if self.change.history.window == Window::Whole || !scales.costs_more(&cut.1) {
             let pays = scales.pays(scales.original, &cut.1, &cut.0);
             return Ok(pays.then_some(cut));
         }
         // A cut that moves is written to the cache anew: it has to pay beside the one that was sent before.
-        let before = HistoryPolicy {
-            window: Window::Whole,
-            ..self.history.clone()
-        };
+        let mut before = self.change.clone();
+        before.history.window = Window::Whole;
         let chosen = self.changed(cut, before, ingested, scales).await?;
         let pays = scales.pays(scales.original, &chosen.1, &chosen.0);
         Ok(pays.then_some(chosen))
     }
 
-    /// A call, if it pays beside the one that shows this much of the history; else that.
+    /// A call, if it pays beside the one with this change; else that.
     async fn changed(
         &mut self,
         call: (CompiledCall, Outline),
-        history: HistoryPolicy,
+        change: Change,
         ingested: &mut Ingested,
         scales: &Scales<'_>,
     ) -> Result<(CompiledCall, Outline), Miss> {
-        let (history, own) = (
-            std::mem::replace(&mut self.history, history),
+        let (change, own) = (
+            std::mem::replace(&mut self.change, change),
             self.own.clone(),
         );
         let other = self.offered(ingested).await?;
@@ -261,7 +276,7 @@ impl Recipe {
         if !scales.pays(&outline, &call.1, &call.0) {
             return Ok((other, outline));
         }
-        (self.history, self.own) = (history, own);
+        (self.change, self.own) = (change, own);
         Ok(call)
     }
 
@@ -323,7 +338,7 @@ impl Recipe {
         let Some(most) = self
             .policy
             .preview
-            .filter(|_| self.history.preview.is_some())
+            .filter(|_| self.change.history.preview.is_some())
         else {
             return false;
         };
@@ -403,10 +418,10 @@ impl Recipe {
             .filter(|limit| window.is_none_or(|window| *limit <= window / 2));
         let target = Target::new(self.format, self.model.as_str())
             .options(options)
-            .tools(self.theirs.clone())
+            .tools(self.change.theirs.clone())
             .also_tools(self.own.definitions())
-            .marks(policy.cache_marks.then(MarkPolicy::default))
-            .history(self.history.clone());
+            .marks(self.change.marks)
+            .history(self.change.history.clone());
         // It counts as one of the marks that a request may have.
         let target = match read.field("cache_control") {
             Some(mark) => target.param("cache_control", Raw::from(mark)),

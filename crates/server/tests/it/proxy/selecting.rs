@@ -180,3 +180,24 @@ async fn calls_and_choices_keep_their_tools_in_every_format() {
         assert_eq!(findings, Vec::<String>::new(), "{format}: {text}");
     }
 }
+
+#[tokio::test]
+async fn a_selection_that_comes_late_has_to_pay_also_beside_notes() {
+    for memory in ["", "memory = { of = \"owner\", tools = true }\n"] {
+        let proxied = with(&format!("{memory}[policies.small.tools]\nselect = 29\n")).await;
+        let mut history = vec![says(&"Olá, tudo bem? ".repeat(2_000))];
+        // With the first thing that fits, the cache would be written anew for one tool less.
+        for words in ["Which train goes to Lisbon?", "And what is in my mail?"] {
+            let mut body = chat(&history);
+            body["tools"] = json!(functions(&thirty()));
+            let answer = proxied.ask(CHAT, &body).await;
+            let names = offered(&proxied);
+            let all = thirty();
+            let theirs = all.iter().filter(|(name, _)| names.contains(name));
+            assert_eq!(theirs.count(), 30, "{memory}");
+            assert_eq!(names.len() > 30, !memory.is_empty(), "{names:?}");
+            history.extend([said(&answer), says(words)]);
+            proxied.outcome(&answer).await;
+        }
+    }
+}
