@@ -438,12 +438,89 @@ fn assert_near(said: &Value, tokens: u64, name: &str) {
     );
 }
 
-#[tokio::test]
-async fn no_session_costs_more_than_as_it_came_and_the_ledger_says_so() {
+/// All sessions at a target, one after the other.
+struct Row {
+    target: (Format, &'static str),
+    gap: i64,
+    policy: (&'static str, &'static str),
+}
+
+impl Row {
+    /// In a soak each target with each gap and policy; without, some of them.
+    fn all(soak: bool) -> Vec<Self> {
+        let mut rows = Vec::new();
+        let mut turn = 0;
+        for target in TARGETS {
+            for gap in GAPS {
+                for policy in POLICIES {
+                    turn += 1;
+                    if soak || turn % 5 == 0 || policy.0 == "window" && gap == GAPS[0] {
+                        rows.push(Self {
+                            target,
+                            gap,
+                            policy,
+                        });
+                    }
+                }
+            }
+        }
+        rows
+    }
+
+    /// What came of it as a line, if somebody paid more.
+    async fn run(&self, chosen: &[&Session]) -> Option<String> {
+        let (name, policy) = self.policy;
+        let course = Course::new(self.target, MIDDLE, self.gap, policy).await;
+        let (mut sum, mut losers) = (Bill::default(), Vec::new());
+        let mut forced = (0, 0, 0);
+        let dollars = |pico: u128| pico as f64 / 1e12;
+        for session in chosen {
+            let bill = course.run(session).await;
+            if bill.forced {
+                forced = (forced.0 + 1, forced.1 + bill.passed, forced.2 + bill.sent);
+            } else if bill.saved < 0 || bill.sent > bill.passed + bill.passed / 500 {
+                let (sent, passed) = (dollars(bill.sent), dollars(bill.passed));
+                losers.push(format!(
+                    "\n      {}: {sent:.6} for {passed:.6}",
+                    session.name
+                ));
+            }
+            sum.calls += bill.calls;
+            sum.rewritten += bill.rewritten;
+            sum.sent += bill.sent;
+            sum.passed += bill.passed;
+            sum.negative.0 += bill.negative.0;
+            sum.negative.1 += bill.negative.1;
+        }
+        let row = format!(
+            "{:<24} {:>4}s {name:<9} {:>8} {:>7} {:>9} {:>10.4} {:>10.4} {:>+6.1}% {:>7}; {} entries below zero, {:.4} in all; {} sessions that do not fit: {:.4} for {:.4}{}",
+            self.target.1,
+            self.gap / 1_000,
+            chosen.len(),
+            sum.calls,
+            sum.rewritten,
+            dollars(sum.passed),
+            dollars(sum.sent),
+            100.0 * (sum.sent as f64 / sum.passed as f64 - 1.0),
+            losers.len(),
+            sum.negative.0,
+            sum.negative.1 as f64 / 1e12,
+            forced.0,
+            dollars(forced.2),
+            dollars(forced.1),
+            losers.concat(),
+        );
+        println!("{row}");
+        (!losers.is_empty()).then_some(row)
+    }
+}
+
+#[test]
+fn no_session_costs_more_than_as_it_came_and_the_ledger_says_so() {
     let soak = std::env::var_os("CONTEXTURE_SOAK").is_some();
     let all = sessions();
     let (short, long) = all.split_at(200);
-    // In a soak every session at each provider under each policy; without, a few under some of them.
+    // In a soak every session; without, a few.
     let chosen: Vec<&Session> = match soak {
         true => all.iter().collect(),
         false => {
@@ -451,64 +528,30 @@ async fn no_session_costs_more_than_as_it_came_and_the_ledger_says_so() {
             some.chain(short.get(DEAR)).chain(long.first()).collect()
         }
     };
-    let mut turn = 0;
     println!(
         "{:<24} {:>5} {:<9} {:>8} {:>7} {:>9} {:>10} {:>10} {:>7} {:>7}",
         "", "gap", "policy", "sessions", "calls", "rewritten", "as it came", "sent", "", "losers"
     );
-    let mut worse = Vec::new();
-    for (format, model) in TARGETS {
-        for gap in GAPS {
-            for (name, policy) in POLICIES {
-                turn += 1;
-                let is_some = turn % 5 == 0 || name == "window" && gap == GAPS[0];
-                if !soak && !is_some {
-                    continue;
-                }
-                let course = Course::new((format, model), MIDDLE, gap, policy).await;
-                let (mut sum, mut losers) = (Bill::default(), Vec::new());
-                let mut forced = (0, 0, 0);
-                for session in &chosen {
-                    let bill = course.run(session).await;
-                    let of = |pico: u128| pico as f64 / 1e12;
-                    if bill.forced {
-                        forced = (forced.0 + 1, forced.1 + bill.passed, forced.2 + bill.sent);
-                    } else if bill.saved < 0 || bill.sent > bill.passed + bill.passed / 500 {
-                        let (sent, passed) = (of(bill.sent), of(bill.passed));
-                        losers.push(format!("      {}: {sent:.6} for {passed:.6}", session.name));
+    let rows = Row::all(soak);
+    // One thread a provider.
+    let worse: Vec<String> = std::thread::scope(|scope| {
+        let threads = TARGETS.map(|target| {
+            let (rows, chosen) = (rows.iter().filter(move |row| row.target == target), &chosen);
+            scope.spawn(move || {
+                let mut runtime = tokio::runtime::Builder::new_current_thread();
+                let runtime = runtime.enable_all().build().unwrap();
+                runtime.block_on(async {
+                    let mut worse = Vec::new();
+                    for row in rows {
+                        worse.extend(row.run(chosen).await);
                     }
-                    sum.calls += bill.calls;
-                    sum.rewritten += bill.rewritten;
-                    sum.sent += bill.sent;
-                    sum.passed += bill.passed;
-                    sum.negative.0 += bill.negative.0;
-                    sum.negative.1 += bill.negative.1;
-                }
-                let dollars = |pico: u128| pico as f64 / 1e12;
-                let row = format!(
-                    "{model:<24} {:>4}s {name:<9} {:>8} {:>7} {:>9} {:>10.4} {:>10.4} {:>+6.1}% {:>7}; {} entries below zero, {:.4} in all; {} sessions that do not fit: {:.4} for {:.4}",
-                    gap / 1_000,
-                    chosen.len(),
-                    sum.calls,
-                    sum.rewritten,
-                    dollars(sum.passed),
-                    dollars(sum.sent),
-                    100.0 * (sum.sent as f64 / sum.passed as f64 - 1.0),
-                    losers.len(),
-                    sum.negative.0,
-                    sum.negative.1 as f64 / 1e12,
-                    forced.0,
-                    dollars(forced.2),
-                    dollars(forced.1),
-                );
-                println!("{row}");
-                losers.iter().take(5).for_each(|loser| println!("{loser}"));
-                if !losers.is_empty() {
-                    worse.push(row);
-                }
-            }
-        }
-    }
+                    worse
+                })
+            })
+        });
+        let worse = threads.map(|thread| thread.join().unwrap());
+        worse.into_iter().flatten().collect()
+    });
     assert_eq!(worse, Vec::<String>::new());
 }
 
