@@ -13,7 +13,11 @@ use crate::config::Config;
 use crate::keys::Keys;
 use crate::live::Live;
 use crate::load::Load;
-use crate::proxy::{Accounts, Behind, Outcomes, Turns, UpstreamFault, Upstreams};
+use crate::proxy::accounts::Accounts;
+use crate::proxy::behind::Behind;
+use crate::proxy::outcome::Outcomes;
+use crate::proxy::turns::Turns;
+use crate::proxy::upstreams::{UpstreamFault, Upstreams};
 use crate::recorder::recorder;
 use crate::skills;
 

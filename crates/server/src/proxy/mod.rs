@@ -12,9 +12,9 @@
 //!
 //! Not here: how a conversation is found (`contexture-engine`), connections to providers (`contexture-client`).
 
-mod accounts;
+pub(crate) mod accounts;
 mod answer;
-mod behind;
+pub(crate) mod behind;
 mod booking;
 mod call;
 mod came;
@@ -28,7 +28,7 @@ mod listen_in;
 mod matching;
 mod members;
 mod offered;
-mod outcome;
+pub(crate) mod outcome;
 mod own;
 mod pass;
 mod place;
@@ -39,21 +39,13 @@ mod scales;
 mod select;
 mod splice;
 mod tee;
-mod turns;
-mod upstreams;
+pub(crate) mod turns;
+pub(crate) mod upstreams;
 mod wishes;
 
 use axum::Router;
 
 use crate::app::App;
-
-pub use upstreams::UpstreamFault;
-
-pub(crate) use accounts::Accounts;
-pub(crate) use behind::Behind;
-pub(crate) use outcome::Outcomes;
-pub(crate) use turns::Turns;
-pub(crate) use upstreams::Upstreams;
 
 /// Everything that is not the server's own.
 pub(crate) fn router(app: &App) -> Router {
