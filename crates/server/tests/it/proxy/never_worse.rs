@@ -347,8 +347,9 @@ impl Course {
             bill.forced |= provider.compiled(&body).report.totals.tokens > self.space;
             let rates = [sent, passed]
                 .map(|used| Rates::of(&provider.spec.prices, rules.kind, used.total()).unwrap());
-            if provider.place == MIDDLE {
-                assert_near(&outcome["predicted"]["read"], sent.read, &session.name);
+            let predicted = &outcome["predicted"]["read"];
+            if provider.place == MIDDLE && !is_at_least(predicted, sent.read, &rules) {
+                assert_near(predicted, sent.read, &session.name);
             }
             assert_eq!(
                 outcome["answer"]["cache_read_tokens"], sent.read,
@@ -368,14 +369,19 @@ impl Course {
         let ledger = self.proxied.stand.find("/api/v1/ledger", &query).await.ok();
         bill.saved = ledger["total"]["saved_pico_dollars"].as_i64().unwrap();
         if provider.place == MIDDLE {
-            check(&ledger, session, &expected, &mut bill);
+            check(&ledger, session, &expected, (&rules, &mut bill));
         }
         bill
     }
 }
 
 /// Whether the ledger says the same.
-fn check(ledger: &Value, session: &Session, expected: &[Paid], bill: &mut Bill) {
+fn check(
+    ledger: &Value,
+    session: &Session,
+    expected: &[Paid],
+    (rules, bill): (&CacheRules, &mut Bill),
+) {
     let entries = ledger["entries"].as_array().unwrap();
     assert_eq!(entries.len(), expected.len(), "{}", session.name);
     for (entry, paid) in entries.iter().zip(expected) {
@@ -387,13 +393,12 @@ fn check(ledger: &Value, session: &Session, expected: &[Paid], bill: &mut Bill) 
         let sides = [("sent", sent), ("passed", passed)].into_iter().zip(rates);
         for ((side, used), rates) in sides {
             let said = &entry[side];
-            assert_near(&said["read"], used.read, &session.name);
-            assert_near(
-                &said["written"],
-                used.write + used.write_long,
-                &session.name,
-            );
-            assert_near(&said["fresh"], used.fresh, &session.name);
+            if !is_at_least(&said["read"], used.read, rules) {
+                let written = used.write + used.write_long;
+                assert_near(&said["read"], used.read, &session.name);
+                assert_near(&said["written"], written, &session.name);
+                assert_near(&said["fresh"], used.fresh, &session.name);
+            }
             // The money is that of the tokens.
             let of = |field: &str, rate: u64| said[field].as_u64().unwrap() * rate;
             let money = of("read", rates.read) + of("written", rates.write);
@@ -426,6 +431,12 @@ fn check(ledger: &Value, session: &Session, expected: &[Paid], bill: &mut Bill) 
             session.name
         );
     }
+}
+
+/// Whether one of us takes a request for too short to be cached, and the other does not: it is about as long as that.
+fn is_at_least(said: &Value, tokens: u64, rules: &CacheRules) -> bool {
+    let said = said.as_u64().unwrap();
+    said.min(tokens) == 0 && said.max(tokens) <= rules.minimum * 21 / 20
 }
 
 /// A call's arguments are weighed as they are kept: where they go as an object, that is written a little differently.
