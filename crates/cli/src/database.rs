@@ -1,11 +1,13 @@
 //! Where conversations are kept, and opening them.
 
+use std::collections::BTreeSet;
 use std::env;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use contexture::store::{Error as StoreError, ListConversations, Maintenance, Thing};
+use contexture::ir::ConversationId;
+use contexture::store::{Error as StoreError, ListConversations, Maintenance, Thing, list_all};
 use contexture::{Catalogue, Conversation, Engine, EngineError, Owner, PostgresStore};
 
 use crate::exit::Exit;
@@ -259,4 +261,22 @@ pub(crate) fn upkeep(engine: &Engine) -> Outcome<&dyn Maintenance> {
         Failure::new(Exit::Refused, "no_upkeep", message)
             .hint("a database server has its own tools; `contexture export` works everywhere")
     })
+}
+
+/// The database, and the conversation that was named in it; without a name all of the owner's, or those of a resource.
+///
+/// # Errors
+/// There is no such conversation, or the database or the list cannot be read.
+pub(crate) async fn chosen(
+    globals: &Globals,
+    named: Option<&str>,
+    resource: Option<&str>,
+) -> Outcome<(Engine, BTreeSet<ConversationId>)> {
+    if let Some(id) = named {
+        let chat = conversation(globals, id, None).await?;
+        return Ok((chat.engine().clone(), BTreeSet::from([chat.id().clone()])));
+    }
+    let engine = open(globals, Missing::Refuse).await?;
+    let ids = list_all(&**engine.store(), &owner(globals)?, resource).await?;
+    Ok((engine, ids))
 }

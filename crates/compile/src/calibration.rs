@@ -143,6 +143,12 @@ impl Calibration {
         (narrowing != Narrowing::NONE).then_some(narrowing)
     }
 
+    /// The same for the model of a request.
+    #[must_use]
+    pub fn narrowing_of(&self, request: &CompileRequest) -> Option<Narrowing> {
+        self.narrowing(&name(request.dialect.format.as_str(), &request.model))
+    }
+
     /// Forgets a model: its provider counts anew, say.
     pub fn forget(&mut self, model: &str) {
         self.models.remove(model);
@@ -154,8 +160,7 @@ impl CompileRequest {
     /// hosts do this where an epoch begins, or from the first call on.
     #[must_use]
     pub fn calibrated(mut self, calibration: &Calibration) -> Self {
-        let model = name(self.dialect.format.as_str(), &self.model);
-        self.narrowing = calibration.narrowing(&model);
+        self.narrowing = calibration.narrowing_of(&self);
         self
     }
 }

@@ -173,27 +173,6 @@ impl Rope {
         self.runs.get(run)?.elements().get(at)
     }
 
-    /// Puts another element in the place of one.
-    pub(crate) fn replace(&mut self, at: usize, element: Element) {
-        let Some((run, within)) = self.find(at) else {
-            return;
-        };
-        let around = match self.runs.get(run) {
-            Some(Run::Shared(stretch, range)) => {
-                let middle = range.start + within;
-                let before = Run::Shared(Arc::clone(stretch), range.start..middle);
-                let after = Run::Shared(Arc::clone(stretch), middle + 1..range.end);
-                [Some(before), Some(Run::Own(element)), Some(after)]
-            }
-            _ => [None, Some(Run::Own(element)), None],
-        };
-        let full = around
-            .into_iter()
-            .flatten()
-            .filter(|run| !run.elements().is_empty());
-        self.runs.splice(run..=run, full);
-    }
-
     /// Changes some elements, in one pass. What is shared stays shared where none of it is changed.
     pub(crate) fn change(&mut self, places: &BTreeSet<usize>, change: impl Fn(&mut Element)) {
         if places.is_empty() {

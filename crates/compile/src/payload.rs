@@ -252,12 +252,11 @@ impl Payload {
                 let Some(text) = mark(format, &element.json, ttl) else {
                     return false;
                 };
-                let marked = Element {
-                    json: text.into(),
-                    marked: Some(ttl),
-                    ..element.clone()
-                };
-                self.elements.replace(at, marked);
+                let text: Arc<str> = text.into();
+                self.elements.change(&BTreeSet::from([at]), |element| {
+                    element.json = Arc::clone(&text);
+                    element.marked = Some(ttl);
+                });
                 true
             }
         }

@@ -6,10 +6,8 @@
 //!
 //! Not here: what is learned ([`contexture_compile::Calibration`]).
 
-use contexture_catalogue::CatalogueError;
 use contexture_compile::{
-    Cancel, CompileInput, CompileRequest, Compiled, Counting, Narrowing, Pass, Refusal, Target,
-    compile,
+    Cancel, CompileInput, CompileRequest, Compiled, Counting, Narrowing, Pass, Refusal, compile,
 };
 use contexture_ir::{ContentHash, Usage};
 use contexture_store::{Error as StoreError, Expected, KeyScope, PutEntry};
@@ -35,25 +33,21 @@ impl Conversation {
         given: &Given<'_>,
         cancel: Option<&Cancel>,
     ) -> Result<Compiled, Refusal> {
-        let newest = self.newest(&inputs.request).await;
+        let newest = self.narrowing(&inputs.request).await;
         let passes = inputs.passes.clone();
         let passes: Vec<&dyn Pass> = passes.iter().map(AsRef::as_ref).collect();
         let plan = &given.plan;
         let known = self.engine().calibrates() && plan.prefix.is_some();
-        inputs.request.narrowing = if known {
-            plan.narrowing
-        } else {
-            newest.narrowing
-        };
+        inputs.request.narrowing = if known { plan.narrowing } else { newest };
         let compiled = self.run(&inputs.input(given, &passes, cancel));
         let begins = match &compiled {
             Ok(compiled) => compiled.report.epoch.opened,
             Err(refusal) => matches!(refusal, Refusal::DoesNotFit { .. }),
         };
-        if !begins || inputs.request.narrowing == newest.narrowing {
+        if !begins || inputs.request.narrowing == newest {
             return compiled;
         }
-        inputs.request = newest;
+        inputs.request.narrowing = newest;
         self.run(&inputs.input(given, &passes, cancel))
     }
 
@@ -61,11 +55,10 @@ impl Conversation {
         self.with_scratch(|scratch| compile(input, scratch))
     }
 
-    /// The request with what is known now.
-    async fn newest(&self, request: &CompileRequest) -> CompileRequest {
-        let request = request.clone();
+    /// How counts of a request are narrowed by what is known now of its model; `None`: they are not.
+    pub async fn narrowing(&self, request: &CompileRequest) -> Option<Narrowing> {
         if !self.engine().calibrates() {
-            return request;
+            return request.narrowing;
         }
         let key = key(request.dialect.format.as_str(), &request.model);
         let remembered = self.calibrations().lock().get(&key).cloned();
@@ -73,16 +66,7 @@ impl Conversation {
             Some(known) => known,
             None => self.stored(&key).await.unwrap_or_default(),
         };
-        request.calibrated(&known.calibration)
-    }
-
-    /// How counts for a target are narrowed by what is known now of its model; `None`: they are not.
-    ///
-    /// # Errors
-    /// As [`Target::request`].
-    pub async fn narrowing(&self, target: &Target) -> Result<Option<Narrowing>, CatalogueError> {
-        let request = target.request(self.engine().catalogue())?;
-        Ok(self.newest(&request).await.narrowing)
+        known.calibration.narrowing_of(request)
     }
 
     /// Learns how a model counts from what its provider reported for a request. Calls teach when their answers are

@@ -240,6 +240,25 @@ impl EngineError {
         }
     }
 
+    /// Whether this process failed, whatever it was asked: a damaged file, a full disk, a layer.
+    #[must_use]
+    pub const fn is_fault(&self) -> bool {
+        use contexture_store::Error;
+        matches!(
+            self,
+            Self::Store(
+                Error::Storage { .. }
+                    | Error::Damaged { .. }
+                    | Error::Newer { .. }
+                    | Error::Older { .. }
+            ) | Self::StoredItem { .. }
+                | Self::StoredState { .. }
+                | Self::Layers(_)
+                | Self::LayerState(_)
+                | Self::Offload(_)
+        )
+    }
+
     /// Whether the same call, unchanged, may succeed later.
     #[must_use]
     pub fn is_retryable(&self) -> bool {

@@ -13,8 +13,8 @@ impl Conversation {
     /// Compiles a history as it is given: its instructions before its items, nothing of what is stored. What earlier
     /// compiles of this handle counted and wrote is not counted and written again.
     ///
-    /// Its counts are narrowed as those of the call it is compared with ([`CompiledCall::narrowing`](crate::CompiledCall::narrowing)), or by what is known
-    /// now ([`Self::narrowing`]).
+    /// Its counts are narrowed as those of the call it is compared with
+    /// ([`CompiledCall::narrowing`](crate::CompiledCall::narrowing)), or by what is known now ([`Self::narrowing`]).
     ///
     /// # Errors
     /// As [`Compiler::compile`].
@@ -87,7 +87,8 @@ mod tests {
             };
             chat.learn(&counting, Some(&usage)).await;
         }
-        let narrowing = chat.narrowing(&target).await.unwrap();
+        let request = target.request(chat.engine().catalogue()).unwrap();
+        let narrowing = chat.narrowing(&request).await;
         assert!(narrowing.is_some());
         let call = chat.compile(&target).await.unwrap();
         assert_eq!(call.narrowing(), narrowing);

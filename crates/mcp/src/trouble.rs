@@ -75,7 +75,7 @@ impl Trouble {
 impl From<EngineError> for Trouble {
     fn from(error: EngineError) -> Self {
         let kind = error.kind();
-        let message = match is_fault(&error) {
+        let message = match error.is_fault() {
             true => {
                 tracing::error!(error = %chain(&error), "a request failed");
                 format!("the server failed ({kind}); its log says how")
@@ -112,23 +112,6 @@ fn chain(error: &dyn Error) -> String {
         source = cause.source();
     }
     text
-}
-
-/// Whether this process failed, whatever it was asked.
-const fn is_fault(error: &EngineError) -> bool {
-    matches!(
-        error,
-        EngineError::Store(
-            StoreError::Storage { .. }
-                | StoreError::Damaged { .. }
-                | StoreError::Newer { .. }
-                | StoreError::Older { .. }
-        ) | EngineError::StoredItem { .. }
-            | EngineError::StoredState { .. }
-            | EngineError::Layers(_)
-            | EngineError::LayerState(_)
-            | EngineError::Offload(_)
-    )
 }
 
 fn hint(error: &EngineError) -> Option<&'static str> {

@@ -40,11 +40,15 @@ pub(crate) async fn caught<T>(work: impl Future<Output = T>) -> Result<T, Panick
     done.map_err(|_: Box<dyn Any + Send>| Panicked)
 }
 
+impl From<Panicked> for Problem {
+    fn from(Panicked: Panicked) -> Self {
+        let code = Code::Of("fault", StatusCode::INTERNAL_SERVER_ERROR);
+        Self::new(code, PANICKED)
+    }
+}
+
 /// Answers a request that panicked.
 pub(crate) async fn answered(request: Request, next: Next) -> Response {
     let answer = caught(next.run(request)).await;
-    answer.unwrap_or_else(|Panicked| {
-        let code = Code::Of("fault", StatusCode::INTERNAL_SERVER_ERROR);
-        Problem::new(code, PANICKED).into_response()
-    })
+    answer.unwrap_or_else(|panicked| Problem::from(panicked).into_response())
 }

@@ -285,11 +285,7 @@ impl From<EngineError> for Problem {
             EngineError::Evicted { .. } => StatusCode::GONE,
             EngineError::ConversationExists { .. } => StatusCode::CONFLICT,
             EngineError::CannotSearch => StatusCode::NOT_IMPLEMENTED,
-            EngineError::StoredItem { .. }
-            | EngineError::StoredState { .. }
-            | EngineError::Layers(_)
-            | EngineError::LayerState(_)
-            | EngineError::Offload(_) => StatusCode::INTERNAL_SERVER_ERROR,
+            _ if error.is_fault() => StatusCode::INTERNAL_SERVER_ERROR,
             _ => StatusCode::UNPROCESSABLE_ENTITY,
         };
         Self::of(error.kind(), status, &error)

@@ -1,6 +1,5 @@
 //! `contexture export`: a conversation as a session file or a document.
 
-use std::collections::BTreeSet;
 use std::fs;
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
@@ -9,9 +8,7 @@ use clap::Args;
 use clap::builder::PossibleValuesParser;
 use contexture::Format;
 use contexture::sessions::SessionFormat;
-use contexture::store::list_all;
 
-use crate::database::Missing;
 use crate::exit::Exit;
 use crate::failure::{Failure, Outcome};
 use crate::globals::Globals;
@@ -97,18 +94,9 @@ async fn lines(arguments: &Arguments, globals: &Globals) -> Outcome {
         return Err(Failure::usage(message));
     }
     let owner = database::owner(globals)?;
-    let (engine, ids) = match &arguments.conversation {
-        Some(id) => {
-            let chat = database::conversation(globals, id, None).await?;
-            (chat.engine().clone(), BTreeSet::from([chat.id().clone()]))
-        }
-        None => {
-            let engine = database::open(globals, Missing::Refuse).await?;
-            let resource = arguments.resource.as_deref();
-            let ids = list_all(&**engine.store(), &owner, resource).await?;
-            (engine, ids)
-        }
-    };
+    let named = arguments.conversation.as_deref();
+    let resource = arguments.resource.as_deref();
+    let (engine, ids) = database::chosen(globals, named, resource).await?;
     let mut out: Box<dyn Write> = match &arguments.output {
         None => Box::new(BufWriter::new(io::stdout())),
         Some(path) => {
@@ -121,7 +109,6 @@ async fn lines(arguments: &Arguments, globals: &Globals) -> Outcome {
         portable::export(&**store, &owner, id, &mut out).await?;
     }
     if arguments.all {
-        let resource = arguments.resource.as_deref();
         portable::export_values(&**store, &owner, resource, &mut out).await?;
     }
     out.flush()?;

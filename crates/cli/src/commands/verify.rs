@@ -1,12 +1,10 @@
 //! `contexture verify`: is what is stored what was written?
 
-use std::collections::BTreeSet;
-
 use clap::Args;
-use contexture::store::{Error as StoreError, list_all, verify};
+use contexture::store::{Error as StoreError, verify};
 use serde_json::json;
 
-use crate::database::{self, Missing, upkeep};
+use crate::database::{self, upkeep};
 use crate::exit::Exit;
 use crate::failure::Outcome;
 use crate::globals::Globals;
@@ -34,17 +32,8 @@ pub(crate) struct Arguments {
 /// The database or the list of conversations cannot be read.
 pub(crate) async fn run(arguments: &Arguments, globals: &Globals) -> Outcome {
     let owner = database::owner(globals)?;
-    let (engine, ids) = match &arguments.conversation {
-        Some(id) => {
-            let chat = database::conversation(globals, id, None).await?;
-            (chat.engine().clone(), BTreeSet::from([chat.id().clone()]))
-        }
-        None => {
-            let engine = database::open(globals, Missing::Refuse).await?;
-            let ids = list_all(&**engine.store(), &owner, None).await?;
-            (engine, ids)
-        }
-    };
+    let named = arguments.conversation.as_deref();
+    let (engine, ids) = database::chosen(globals, named, None).await?;
     let upkeep = upkeep(&engine)?;
     let (mut findings, mut checked, mut unchecked) = (Vec::new(), 0, None);
     if arguments.conversation.is_none() {

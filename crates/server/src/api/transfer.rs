@@ -5,7 +5,6 @@ use std::sync::Arc;
 
 use axum::body::{Body, Bytes};
 use axum::extract::{Request, State};
-use axum::http::StatusCode;
 use axum::http::header::CONTENT_TYPE;
 use axum::response::{IntoResponse as _, Response};
 use contexture::sessions::SessionFormat;
@@ -25,7 +24,7 @@ use crate::api::chat::open;
 use crate::api::refusals::{ReadRefusals, WriteRefusals};
 use crate::app::App;
 use crate::extract::{Json, Path, Query, Reader, Writer, must_be};
-use crate::panics::{PANICKED, caught};
+use crate::panics::{Panicked, caught};
 use crate::problem::{Code, Problem, chain};
 
 const LINES: &str = "application/jsonl";
@@ -191,10 +190,7 @@ async fn import(
     // Beside the request: if the caller goes away, what is half here is still taken back.
     match app.tasks().spawn(caught(taking)).await {
         Ok(Ok(taken)) => taken.map(Json),
-        _ => {
-            let code = Code::Of("fault", StatusCode::INTERNAL_SERVER_ERROR);
-            Err(Problem::new(code, PANICKED))
-        }
+        _ => Err(Panicked.into()),
     }
 }
 

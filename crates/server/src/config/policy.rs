@@ -121,13 +121,17 @@ impl PolicyConfig {
         self.window.is_some() || self.clear.is_some() || self.preview.is_some()
     }
 
+    /// Whether it may change a request that fits, beside what it says itself.
+    #[must_use]
+    pub const fn changes(&self) -> bool {
+        self.cuts() || self.tools.select.is_some() || self.cache_marks
+    }
+
     /// Whether it may change what is said.
     #[must_use]
     pub const fn rewrites(&self) -> bool {
-        self.cuts()
+        self.changes()
             || self.compact.is_some()
-            || self.tools.select.is_some()
-            || self.cache_marks
             || self.limit_tokens.is_some()
             || self.memory.on().is_some()
             || !self.skills.is_empty()

@@ -14,7 +14,8 @@ use contexture::client::{Passed, Passing, Upstream};
 use crate::app::App;
 use crate::documents::RequestDocument;
 use crate::nowhere::nothing_here;
-use crate::panics::{PANICKED, Panicked, caught};
+use crate::panics::caught;
+use crate::problem::Problem;
 use crate::proxy::call::Call;
 use crate::proxy::came::Came;
 use crate::proxy::choice::{Asking, Choice};
@@ -48,10 +49,7 @@ pub(crate) async fn pass_on(State(app): State<App>, request: Request) -> Respons
         return nothing_here().await.into_response();
     };
     let passed = caught(through(&app, &place, &parts, body)).await;
-    let passed = passed.unwrap_or_else(|Panicked| {
-        let status = StatusCode::INTERNAL_SERVER_ERROR;
-        Err(Refusal::new(status, "fault", PANICKED))
-    });
+    let passed = passed.unwrap_or_else(|panicked| Err(Problem::from(panicked).into()));
     passed.unwrap_or_else(|refusal| refusal.in_shape_of(place.upstream.format))
 }
 

@@ -160,10 +160,7 @@ pub(crate) async fn rewrite(
     };
     let target = recipe.target();
     let request = target.request(catalogue).map_err(|error| miss(&error))?;
-    let narrowing = chat
-        .narrowing(&target)
-        .await
-        .map_err(|error| miss(&error))?;
+    let narrowing = chat.narrowing(&request).await;
     // Written by the hand that writes what may stand for it, so that only what differs differs.
     let as_it_came = |read: &Read, narrowing| {
         whole(&chat, &target, &read.transcript, narrowing).map_err(|error| miss(&error))
@@ -234,9 +231,7 @@ impl Recipe {
         let outline = self.outline(&call);
         let cut = (call, outline);
         if is_in(&cut.0, &ingested.chat) {
-            let PolicyConfig { tools, .. } = &self.policy;
-            let changes = self.policy.cuts() || self.policy.cache_marks || tools.select.is_some();
-            if scales.free || !changes {
+            if scales.free || !self.policy.changes() {
                 return Ok(Some(cut));
             }
             // What is to be said is said, whatever it costs; what else is changed has to pay beside that.

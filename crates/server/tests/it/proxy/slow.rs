@@ -8,22 +8,44 @@ use contexture_upstream_testkit::ScriptedProvider;
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use rusqlite::Connection;
+use tempfile::TempDir;
 
 use super::policies::{all, sent};
 use super::{Proxied, chat, says};
 
 const CHAT: &str = "/v1/chat/completions";
 
-#[tokio::test(flavor = "multi_thread")]
-async fn a_request_does_not_wait_longer_than_the_policy_says_and_goes_as_it_came() {
+/// A database in which another process writes, and does not come to an end until it is told.
+struct Slow {
+    other: Connection,
+    _folder: TempDir,
+}
+
+impl Slow {
+    fn end(&self) {
+        self.other.execute_batch("ROLLBACK").unwrap();
+    }
+}
+
+/// A server over such a database.
+async fn behind(config: &str) -> (Proxied, Slow) {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("slow.db");
     let engine = Engine::new(Arc::new(SqliteStore::open(&file).unwrap()));
-    let config = all("window = { turns = 1 }\npays = \"fits\"\ningest_timeout_ms = 20\n");
-    let proxied = Proxied::to(ScriptedProvider::default(), engine, &config).await;
-    // Another process writes, and does not come to an end.
+    let proxied = Proxied::to(ScriptedProvider::default(), engine, config).await;
     let other = Connection::open(&file).unwrap();
     other.execute_batch("BEGIN IMMEDIATE").unwrap();
+    let slow = Slow {
+        other,
+        _folder: folder,
+    };
+    (proxied, slow)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_request_does_not_wait_longer_than_the_policy_says_and_goes_as_it_came() {
+    let config = all("window = { turns = 1 }\npays = \"fits\"\ningest_timeout_ms = 20\n");
+    let (proxied, slow) = behind(&config).await;
     let history = [
         says("one"),
         serde_json::json!({"role": "assistant", "content": "1"}),
@@ -39,7 +61,7 @@ async fn a_request_does_not_wait_longer_than_the_policy_says_and_goes_as_it_came
     answer.ok();
     assert_eq!(answer.headers["x-contexture-failed"], "timeout");
     assert_eq!(sent(&proxied), [body.to_string()]);
-    other.execute_batch("ROLLBACK").unwrap();
+    slow.end();
     let outcome = proxied.outcome(&answer).await;
     assert_eq!(outcome["failed"], "timeout", "{outcome}");
     assert!(outcome["answer"]["head"].is_string(), "{outcome}");
@@ -53,13 +75,8 @@ async fn a_request_does_not_wait_longer_than_the_policy_says_and_goes_as_it_came
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_finds_no_room_to_wait_is_passed_on_and_not_stored() {
-    let folder = tempfile::tempdir().unwrap();
-    let file = folder.path().join("slow.db");
-    let engine = Engine::new(Arc::new(SqliteStore::open(&file).unwrap()));
     let limits = "[server.limits]\nbehind_bytes = 65536\n";
-    let proxied = Proxied::to(ScriptedProvider::default(), engine, limits).await;
-    let other = Connection::open(&file).unwrap();
-    other.execute_batch("BEGIN IMMEDIATE").unwrap();
+    let (proxied, slow) = behind(limits).await;
     // Each takes more than half of the room.
     let ask = |text: &'static str| {
         let body = chat(&[says(text)]).to_string();
@@ -74,7 +91,7 @@ async fn what_finds_no_room_to_wait_is_passed_on_and_not_stored() {
     late.ok();
     let outcome = proxied.outcome(&late).await;
     assert_eq!(outcome["failed"], "overload", "{outcome}");
-    other.execute_batch("ROLLBACK").unwrap();
+    slow.end();
     let outcome = proxied.outcome(&waits).await;
     assert_eq!(outcome["failed"], serde_json::Value::Null, "{outcome}");
     let after = ask("I find room").await;
@@ -90,13 +107,8 @@ async fn what_finds_no_room_to_wait_is_passed_on_and_not_stored() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_packed_request_takes_the_room_of_what_is_in_it() {
-    let folder = tempfile::tempdir().unwrap();
-    let file = folder.path().join("slow.db");
-    let engine = Engine::new(Arc::new(SqliteStore::open(&file).unwrap()));
     let limits = "[server.limits]\nbehind_bytes = 1048576\n";
-    let proxied = Proxied::to(ScriptedProvider::default(), engine, limits).await;
-    let other = Connection::open(&file).unwrap();
-    other.execute_batch("BEGIN IMMEDIATE").unwrap();
+    let (proxied, slow) = behind(limits).await;
     // Packed to less than a hundredth, each takes more than half of the room.
     let ask = |text: &str| {
         let body = chat(&[says(&text.repeat(20_000))]).to_string();
@@ -122,7 +134,7 @@ async fn a_packed_request_takes_the_room_of_what_is_in_it() {
     };
     let outcome = outcomes.await;
     assert!(failed(&outcome), "{outcome}");
-    other.execute_batch("ROLLBACK").unwrap();
+    slow.end();
     let (first, second) = (
         proxied.outcome(&first).await,
         proxied.outcome(&second).await,
