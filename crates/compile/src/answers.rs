@@ -3,24 +3,51 @@
 use std::collections::BTreeMap;
 
 use contexture_ir::{FunctionCall, Item};
+use contexture_wire::pairs;
 
 use crate::entry::Entry;
 
-/// For each output the call it answers: the newest before it with its id that has no output yet.
+/// For each output the call it answers, by the rule of [`pairs`].
 pub(crate) fn calls(entries: &[Entry]) -> BTreeMap<usize, &FunctionCall> {
-    let mut open: BTreeMap<&str, Vec<&FunctionCall>> = BTreeMap::new();
-    let mut answered = BTreeMap::new();
-    for (at, entry) in entries.iter().enumerate() {
-        match &*entry.item {
-            Item::FunctionCall(call) => open.entry(&call.call_id).or_default().push(call),
-            Item::FunctionCallOutput(output) => {
-                let call = open.get_mut(output.call_id.as_str()).and_then(Vec::pop);
-                if let Some(call) = call {
-                    answered.insert(at, call);
-                }
-            }
-            _ => {}
+    let partners = pairs(entries.iter().map(|entry| &*entry.item));
+    let call_of = |(at, partner): (usize, Option<usize>)| {
+        match &*entries.get(partner?)?.item {
+            // The partner of a call is its output; only the other way is wanted.
+            Item::FunctionCall(call) => Some((at, call)),
+            _ => None,
         }
+    };
+    partners
+        .into_iter()
+        .enumerate()
+        .filter_map(call_of)
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use contexture_ir::{ContentHash, FunctionCallOutput, Output};
+
+    use super::*;
+
+    #[test]
+    fn parallel_calls_of_one_id_take_outputs_in_call_order() {
+        let call = |name: &str| Item::FunctionCall(FunctionCall::new("call_1", name, "{}"));
+        let output = || {
+            Item::FunctionCallOutput(FunctionCallOutput::new(
+                "call_1",
+                Output::Text("done".to_owned()),
+            ))
+        };
+        let items = [call("first"), call("second"), output(), output()];
+        let entry = |(at, item)| Entry::new(Arc::new(item), ContentHash::of(b"item"), at);
+        let entries: Vec<Entry> = items.into_iter().enumerate().map(entry).collect();
+        let names: Vec<_> = calls(&entries)
+            .into_iter()
+            .map(|(at, call)| (at, call.name.as_str()))
+            .collect();
+        assert_eq!(names, [(2, "first"), (3, "second")]);
     }
-    answered
 }

@@ -5,7 +5,7 @@
 //! before it, takes a new id there, and whatever was staged behind it follows it, stored messages as
 //! copies. One transaction in every case.
 
-use std::collections::BTreeMap;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use contexture_ir::{
@@ -17,6 +17,7 @@ use contexture_store::{
     ReadRequest,
 };
 use contexture_wire::ui::{FoldAudience, FoldItem, FoldOptions, fold, lift_message, validate};
+use contexture_wire::{Format, OpenCalls, ends_step};
 
 use crate::basis::Basis;
 use crate::conversation::Conversation;
@@ -288,8 +289,7 @@ impl Conversation {
         edited: Option<usize>,
     ) -> Result<Vec<(NewItem, Item)>, EngineError> {
         let now = self.engine().now_ms();
-        let mut new: Vec<(NewItem, Item)> = Vec::new();
-        let mut calls = OpenCalls::default();
+        let mut added: Vec<Added<'_>> = Vec::new();
         for (index, entry) in entries.iter().enumerate() {
             let behind_edit = edited.is_some_and(|edited| index > edited);
             let skip = match entry.verdict {
@@ -297,98 +297,113 @@ impl Conversation {
                 Verdict::Grown(kept) if !behind_edit => kept,
                 _ => 0,
             };
-            let copied = |at: usize| {
+            for (at, item) in entry.items.iter().enumerate().skip(skip) {
                 let same =
                     behind_edit && matches!(entry.verdict, Verdict::Same | Verdict::Grown(_));
-                entry.stored.get(at).filter(|_| same).map(|node| node.id)
-            };
-            for (at, item) in entry.items.iter().enumerate().skip(skip) {
-                let id = Engine::node_id(key, new.len());
-                let answers = match item {
-                    Item::FunctionCallOutput(output) => {
-                        calls.look_back(self, edited.is_none()).await?;
-                        calls.answer(&output.call_id)
-                    }
-                    _ => None,
-                };
-                let message = answers.as_ref().and_then(|call| call.message.clone());
-                let message = message.filter(|_| entry.items.len() == 1 && entry.stored.is_empty());
-                let message = message.unwrap_or_else(|| entry.id.clone());
-                if let Item::FunctionCall(call) = item {
-                    calls.open(
-                        &call.call_id,
-                        Call {
-                            node: id,
-                            message: Some(message.clone()),
-                        },
-                    );
-                }
-                let stored = NewItem {
-                    answers: answers.map(|call| call.node),
-                    message_id: Some(message),
-                    copied_from: copied(at),
-                    meaning_hash: entry.hashes.get(at).copied().flatten(),
-                    ..NewItem::new(id, item, item.to_json(), now)
-                };
-                new.push((stored, item.clone()));
+                let copied = entry.stored.get(at).filter(|_| same).map(|node| node.id);
+                added.push(Added {
+                    entry,
+                    at,
+                    item,
+                    id: Engine::node_id(key, added.len()),
+                    copied,
+                });
             }
         }
-        Ok(new)
+        let calls = self.answered_calls(&added, edited.is_none()).await?;
+        let new = added.iter().zip(calls).map(|(added, answers)| {
+            let entry = added.entry;
+            let message = answers.as_ref().and_then(|call| call.message.clone());
+            let message = message.filter(|_| entry.items.len() == 1 && entry.stored.is_empty());
+            let stored = NewItem {
+                answers: answers.map(|call| call.node),
+                message_id: Some(message.unwrap_or_else(|| entry.id.clone())),
+                copied_from: added.copied,
+                meaning_hash: entry.hashes.get(added.at).copied().flatten(),
+                ..NewItem::new(added.id, added.item, added.item.to_json(), now)
+            };
+            (stored, added.item.clone())
+        });
+        Ok(new.collect())
+    }
+
+    /// For every new item the call it answers, if it is an output: one that is new too, or one at the end of the
+    /// branch that has no output yet.
+    async fn answered_calls(
+        &self,
+        added: &[Added<'_>],
+        look_back: bool,
+    ) -> Result<Vec<Option<Call>>, EngineError> {
+        let mut answered = vec![None; added.len()];
+        let is_output = |added: &Added<'_>| matches!(added.item, Item::FunctionCallOutput(_));
+        if !added.iter().any(is_output) {
+            return Ok(answered);
+        }
+        let mut open: OpenCalls<String> = OpenCalls::default();
+        let mut calls: Vec<Call> = Vec::new();
+        if look_back {
+            let last = ReadRequest::last(self.here(), ANSWER_WINDOW);
+            let path = self.path(last).await?;
+            let done: BTreeSet<NodeId> =
+                path.nodes.iter().filter_map(|node| node.answers).collect();
+            for (node, one) in path.nodes.iter().zip(&path.items) {
+                if ends_step(&one.item, Format::Items) {
+                    open.end_step();
+                }
+                // What stored outputs answer was decided when they were stored.
+                if let Item::FunctionCall(call) = one.item.as_ref()
+                    && !done.contains(&node.id)
+                {
+                    open.call(call.call_id.clone(), calls.len());
+                    let message = Some(message_of(node)?);
+                    calls.push(Call {
+                        node: node.id,
+                        message,
+                    });
+                }
+            }
+        }
+        for (at, new) in added.iter().enumerate() {
+            if ends_step(new.item, Format::Items) {
+                open.end_step();
+            }
+            match new.item {
+                Item::FunctionCall(call) => {
+                    open.call(call.call_id.clone(), calls.len());
+                    let message = Some(new.entry.id.clone());
+                    calls.push(Call {
+                        node: new.id,
+                        message,
+                    });
+                }
+                Item::FunctionCallOutput(output) => {
+                    open.answer(&output.call_id, at);
+                }
+                _ => {}
+            }
+        }
+        for (call, output) in open.pairs() {
+            if let Some(slot) = answered.get_mut(output) {
+                *slot = calls.get(call).cloned();
+            }
+        }
+        Ok(answered)
     }
 }
 
-/// Calls that wait for their outputs, by call id.
-#[derive(Default)]
-struct OpenCalls {
-    open: BTreeMap<String, Vec<Call>>,
-    looked: bool,
+/// An item that is appended, and the message it comes from.
+struct Added<'a> {
+    entry: &'a Entry,
+    at: usize,
+    item: &'a Item,
+    id: NodeId,
+    copied: Option<NodeId>,
 }
 
 #[derive(Clone)]
 struct Call {
     node: NodeId,
     message: Option<MessageId>,
-}
-
-impl OpenCalls {
-    fn open(&mut self, call_id: &str, call: Call) {
-        self.open.entry(call_id.to_owned()).or_default().push(call);
-    }
-
-    fn answer(&mut self, call_id: &str) -> Option<Call> {
-        self.open.get_mut(call_id)?.pop()
-    }
-
-    /// Reads the end of the branch once, for outputs of calls that are stored already.
-    async fn look_back(&mut self, chat: &Conversation, wanted: bool) -> Result<(), EngineError> {
-        if std::mem::replace(&mut self.looked, true) || !wanted {
-            return Ok(());
-        }
-        let path = chat
-            .path(ReadRequest::last(chat.here(), ANSWER_WINDOW))
-            .await?;
-        let mut stored: BTreeMap<String, Vec<Call>> = BTreeMap::new();
-        for (node, one) in path.nodes.iter().zip(&path.items) {
-            match one.item.as_ref() {
-                Item::FunctionCall(call) => {
-                    let message = Some(message_of(node)?);
-                    stored.entry(call.call_id.clone()).or_default().push(Call {
-                        node: node.id,
-                        message,
-                    });
-                }
-                Item::FunctionCallOutput(output) => {
-                    stored.get_mut(&output.call_id).map(Vec::pop);
-                }
-                _ => {}
-            }
-        }
-        // What this append opened itself is nearer.
-        for (call_id, calls) in stored {
-            self.open.entry(call_id).or_default().splice(0..0, calls);
-        }
-        Ok(())
-    }
 }
 
 /// Gives edited messages new ids and lists all ids in order.
@@ -467,7 +482,12 @@ fn judge(
 fn without(secrets: &Secrets, message: UiMessage) -> UiMessage {
     let redacted = serde_json::to_string(&message).ok();
     let redacted = redacted.and_then(|json| UiMessage::parse(&secrets.redact(&json)).ok());
-    redacted.unwrap_or(message)
+    // Text that could not be cleaned must not be stored: better a placeholder than a secret.
+    redacted.unwrap_or_else(|| UiMessage {
+        metadata: None,
+        parts: vec![text_part("[redacted]")],
+        ..message
+    })
 }
 
 fn same_text(a: &UiMessage, b: &UiMessage) -> bool {

@@ -120,7 +120,14 @@ impl Secrets {
             });
             if let Some((name, length)) = found {
                 out.push_str(json.get(kept..at).unwrap_or_default());
-                out.extend(["[redacted: ", name, "]"]);
+                out.push_str("[redacted: ");
+                // A string within a string is escaped twice, so a name that needs escapes fits at no depth.
+                out.extend(name.chars().map(|c| match c {
+                    '"' | '\\' => '_',
+                    c if c.is_control() => '_',
+                    c => c,
+                }));
+                out.push(']');
                 kept = at + length;
             }
         }
@@ -170,7 +177,8 @@ impl Secrets {
     pub(crate) fn item(&self, item: &Item) -> Item {
         let json = item.to_json();
         match self.redact(&json) {
-            Cow::Owned(redacted) => Item::parse(&redacted).unwrap_or_else(|_| item.clone()),
+            // What cannot be cleaned is left out: the text as it was must not be stored.
+            Cow::Owned(redacted) => Item::parse(&redacted).unwrap_or_else(|_| item.redacted()),
             Cow::Borrowed(_) => item.clone(),
         }
     }
@@ -187,19 +195,18 @@ impl Secrets {
             }
         }
         session.title = session.title.map(|title| self.redact(&title).into_owned());
-        if let Cow::Owned(redacted) = self.redact(session.metadata.get())
-            && let Ok(redacted) = Raw::parse(redacted)
-        {
-            session.metadata = redacted;
-        }
+        self.redact_value(&mut session.metadata);
         for value in session.about.metadata.values_mut() {
-            if let Cow::Owned(redacted) = self.redact(value.get())
-                && let Ok(redacted) = Raw::parse(redacted)
-            {
-                *value = redacted;
-            }
+            self.redact_value(value);
         }
         session
+    }
+
+    /// A value without its secrets; `null` if it cannot be cleaned, because the text as it was must not be stored.
+    fn redact_value(&self, value: &mut Raw) {
+        if let Cow::Owned(redacted) = self.redact(value.get()) {
+            *value = Raw::parse(redacted).unwrap_or_else(|_| Raw::null());
+        }
     }
 }
 

@@ -56,12 +56,12 @@ use crate::stream_signal::StreamSignal;
 /// **Idempotent.** An append is identified by its node ids. All stored with the same bytes, one
 /// after the other on one path: success with `replayed`, and nothing changes, wherever the branch
 /// has moved since. Anything else with a known id is [`Error::IdConflict`].
+///
 /// **Repeatable.** After [`Error::OutcomeUnknown`] the same call tells what happened: an append is
 /// `replayed`; an update and a value that named the version they replace find
 /// [`Error::VersionConflict`]; a conversation or branch that was made is [`Error::AlreadyExists`],
 /// what was deleted or renamed is [`Error::NotFound`]; a redaction, a step of erasing, a blob find
 /// nothing left to do. Only a claim is made twice, which harms nobody.
-///
 ///
 /// **Cheap.** No write reads a path. An append, a new branch, a count, a list entry cost the same
 /// at any depth; reading costs what is read.
@@ -191,13 +191,13 @@ pub trait Store: KeyValues + fmt::Debug {
     /// Answers computed from a path with one of these nodes lose their inputs; a removed value or blob
     /// takes those of all answers of the conversation, as nothing records where it was read.
     ///
-    /// The list is taken as it is; [`redaction`](crate::redaction) finds what belongs together. An
+    /// The list is taken as it is; [`redaction`](crate::redaction) finds what belongs together. What is redacted
+    /// already stays as it is.
     ///
     /// # Errors
     ///
-    /// [`Error::OutcomeUnknown`] also if readers see nothing any more but a file may still hold old
-    /// bytes: repeat the call until it succeeds.
-    /// unknown node is [`Error::NotFound`] and nothing is changed; what is redacted already stays.
+    /// [`Error::NotFound`] for an unknown node; then nothing is changed. [`Error::OutcomeUnknown`] also if readers
+    /// see nothing any more but a file may still hold old bytes: repeat the call until it succeeds.
     async fn redact(
         &self,
         owner: &Owner,

@@ -81,7 +81,8 @@ pub fn side(item: &Item, target: Format) -> Option<Side> {
 
 /// Whether calls behind the item belong to another step than those before it: the user's side speaks,
 /// or another UI message begins.
-pub(crate) fn ends_step(item: &Item, target: Format) -> bool {
+#[must_use]
+pub fn ends_step(item: &Item, target: Format) -> bool {
     let message = matches!(item, Item::Extension(own) if own.kind == "ctx:message");
     message || side(item, target) == Some(Side::User)
 }

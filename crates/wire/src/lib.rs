@@ -50,7 +50,7 @@ mod unfinished;
 pub use accumulator::Accumulator;
 pub use chunk::{Chunk, Dialect, Envelope, Facts};
 pub use document::{lift, lower, rebase};
-pub use entry::{Entry, Run, Side, entries, pairs, runs, side};
+pub use entry::{Entry, Run, Side, ends_step, entries, pairs, runs, side};
 pub use error::WireError;
 pub use format::{Format, Kind, UnknownFormat};
 pub use half::call_id;
@@ -61,6 +61,7 @@ pub use mark::{
     HeadPart, head_marks, mark, mark_head, mark_name, marks, only_marks, unmark, unmark_head,
 };
 pub use media::DataUrl;
+pub use pairing::{Answer, OpenCalls};
 pub use renames::Renames;
 pub use repair::{
     BEGINNING, CONTINUE, CallIds, Charset, Issue, IssueKind, NO_RESULT, RepairRules, Repaired,

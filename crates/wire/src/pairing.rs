@@ -8,8 +8,20 @@
 use std::collections::BTreeMap;
 
 /// Calls by key, those still open step by step.
+///
+/// ```
+/// use contexture_wire::OpenCalls;
+///
+/// let mut open = OpenCalls::default();
+/// open.call("call_1", 0);
+/// open.call("call_1", 1);
+/// open.end_step();
+/// open.answer(&"call_1", 2);
+/// open.answer(&"call_1", 3);
+/// assert_eq!(open.pairs().collect::<Vec<_>>(), [(0, 2), (1, 3)]);
+/// ```
 #[derive(Debug)]
-pub(crate) struct OpenCalls<K> {
+pub struct OpenCalls<K> {
     step: usize,
     /// A key stays when all its calls are answered.
     open: BTreeMap<K, Vec<Step>>,
@@ -26,7 +38,7 @@ struct Step {
 
 /// What an output answers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Answer {
+pub enum Answer {
     /// A call, see [`OpenCalls::pairs`].
     Call,
     /// Calls that all have their outputs already.
@@ -47,12 +59,12 @@ impl<K> Default for OpenCalls<K> {
 
 impl<K: Ord> OpenCalls<K> {
     /// Calls that come now belong to another step.
-    pub(crate) fn end_step(&mut self) {
+    pub fn end_step(&mut self) {
         self.step += 1;
     }
 
     /// A call.
-    pub(crate) fn call(&mut self, key: K, index: usize) {
+    pub fn call(&mut self, key: K, index: usize) {
         let steps = self.open.entry(key).or_default();
         match steps.last_mut() {
             Some(last) if last.step == self.step => last.calls.push(index),
@@ -65,7 +77,7 @@ impl<K: Ord> OpenCalls<K> {
     }
 
     /// An output.
-    pub(crate) fn answer(&mut self, key: &K, index: usize) -> Answer {
+    pub fn answer(&mut self, key: &K, index: usize) -> Answer {
         let Some(steps) = self.open.get_mut(key) else {
             return Answer::Unknown;
         };
@@ -80,7 +92,7 @@ impl<K: Ord> OpenCalls<K> {
     }
 
     /// Each call that was answered, with its output.
-    pub(crate) fn pairs(self) -> impl Iterator<Item = (usize, usize)> {
+    pub fn pairs(self) -> impl Iterator<Item = (usize, usize)> {
         let steps = self
             .done
             .into_iter()

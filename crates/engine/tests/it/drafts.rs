@@ -2,10 +2,11 @@
 
 use contexture_engine::EngineError;
 use contexture_ir::{
-    FunctionCallOutput, Item, Output, Raw, UiMessage, UiRole, assistant, hint,
+    FunctionCall, FunctionCallOutput, Item, Output, Owner, Raw, UiMessage, UiRole, assistant, hint,
     last_assistant_message, role, user,
 };
 use contexture_render::XmlRenderer;
+use contexture_store::{At, ReadRequest};
 
 use crate::support::{answers, asks, branches, chat, engine, ids, texts};
 
@@ -300,4 +301,35 @@ async fn a_draft_that_expects_a_head_goes_behind_no_other() {
     draft.expect_head(chat.head().await.unwrap());
     draft.commit().await.unwrap();
     assert_eq!(ids(&chat).await, ["u1", "u2", "u3"]);
+}
+
+/// Two parallel calls of one id: their outputs answer them in the order of the calls, in one draft or in two.
+#[tokio::test]
+async fn parallel_calls_of_one_id_take_outputs_in_call_order() {
+    for split in [false, true] {
+        let chat = chat().await;
+        let mut draft = chat.draft();
+        for name in ["first", "second"] {
+            draft.push_item(FunctionCall::new("call_1", name, "{}"));
+        }
+        if split {
+            draft.commit().await.unwrap();
+            draft = chat.draft();
+        }
+        for text in ["one", "two"] {
+            let output = Output::Text(text.to_owned());
+            draft.push_item(FunctionCallOutput::new("call_1", output));
+        }
+        draft.commit().await.unwrap();
+        let read = ReadRequest::whole(At::Branch(chat.branch()));
+        let store = chat.engine().store().clone();
+        let nodes = store
+            .read(&Owner::local(), chat.id(), read)
+            .await
+            .unwrap()
+            .nodes;
+        let ids: Vec<_> = nodes.iter().map(|node| Some(node.id)).collect();
+        let answered: Vec<_> = nodes.iter().map(|node| node.answers).collect();
+        assert_eq!(answered, [None, None, ids[0], ids[1]], "split: {split}");
+    }
 }

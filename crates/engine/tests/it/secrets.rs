@@ -1,7 +1,7 @@
 //! Secrets are not stored, and what held them is known again all the same.
 
-use contexture_engine::{ImportOptions, Secrets};
-use contexture_ir::{Item, Message, Owner, Role, meaning_hash};
+use contexture_engine::{ImportOptions, SecretPattern, Secrets};
+use contexture_ir::{FunctionCall, Item, Message, Owner, Role, meaning_hash};
 use contexture_sessions::{ReadOptions, detect, read};
 use contexture_store::{At, ReadRequest};
 
@@ -67,4 +67,41 @@ async fn a_session_is_imported_without_its_keys_and_grows() {
     );
     let record = engine.record(&Owner::local(), chat.id()).await.unwrap();
     assert!(!format!("{record:?}").contains("T3Blbk"));
+}
+
+#[tokio::test]
+async fn pattern_name_with_quotes_never_stores_clear_text() {
+    for name in ["the \"big\" key", "back\\slash", "two\nlines"] {
+        let pattern = SecretPattern::Word {
+            name: name.to_owned(),
+            begins: "sk-".to_owned(),
+            also: "-".to_owned(),
+            least: 20,
+            most: 400,
+            solid: 16,
+        };
+        let secrets = Secrets {
+            patterns: vec![pattern],
+        };
+        let engine = engine().with_secrets(secrets);
+        let chat = engine.conversation("chat").open().await.unwrap();
+        chat.save([asks("u1", &format!("use {KEY} please"))])
+            .await
+            .unwrap();
+        let call = FunctionCall::new("call_1", "login", format!(r#"{{"key":"{KEY}"}}"#));
+        let mut draft = chat.draft();
+        draft.push_item(call);
+        draft.commit().await.unwrap();
+        let request = ReadRequest::whole(At::Branch(chat.branch()));
+        let page = engine
+            .store()
+            .read(&Owner::local(), chat.id(), request)
+            .await
+            .unwrap();
+        assert_eq!(page.nodes.len(), 2);
+        for node in page.nodes {
+            assert!(!node.json.contains("T3BlbkFJ"), "{}", node.json);
+            assert!(node.json.contains("redacted: "), "{}", node.json);
+        }
+    }
 }
